@@ -1,14 +1,14 @@
 #!/bin/sh
-# Checks that the shared library still serves programs that were built with the last release, of
-# which lib/packages/redlock.abi is the record: that no function is gone, and none, nor a type that
-# the header shows, has changed. Beside that, that the list of symbols in Debian's packages is right.
+# Checks that the shared library still serves programs that were built with the last release, as
+# recorded in lib/packages/redlock.abi: no function is gone, and neither a function nor a type in the
+# header has changed. Also checks the list of symbols in Debian's packages.
 #
 #     sh test/abi.sh [--reference FILE] [--symbols FILE] [--exact] LIBRARY
 #     sh test/abi.sh --record LIBRARY     # with a release: writes the record, and the list
 #
-# What may change: lib/packages/redlock.abignore; with --exact nothing, and nothing may be new: then the
-# record is that of LIBRARY. LIBRARY has debug information. Needs abidiff; ends with 77 without it, and
-# on other machines than that of the record.
+# lib/packages/redlock.abignore lists what may change. With --exact nothing may, and nothing may be
+# new: the record must be that of LIBRARY. LIBRARY needs debug information. Needs abidiff; exits
+# with 77 without it, and on other machines than that of the record.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -56,7 +56,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 nm -D --defined-only "$library" | awk '{ print $NF }' | sort >"$work/exported"
 
-# Symbols keep the version in which they came.
+# Symbols keep the version in which they were introduced.
 write_symbols() {
     sed -n '/^[^ ]/p' "$symbols"
     while read -r name; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks that abi.sh sees what it is for: compares the library with copies of the record, and of the
-# list of symbols, which are changed as if the library had changed since. Prints TAP.
+# Checks that abi.sh detects changes: compares the library with copies of the record, and of the
+# list of symbols, edited as if the library had changed since. Prints TAP.
 # usage: abi_test.sh LIBRARY
 set -eu
 export LC_ALL=C
@@ -12,7 +12,7 @@ library=$1
 record=$here/../lib/packages/redlock.abi
 list=$here/../lib/packages/debian/libredlock0.symbols
 
-# says EXPECTED ARGUMENT...: whether abi.sh ends and prints as check expects
+# says EXPECTED ARGUMENT...: whether abi.sh exits and prints as check expects
 says() {
     expected=$1
     shift
@@ -32,8 +32,8 @@ differs() {
     fi
 }
 
-# check_changed NAME EXPECTED OPTION FILE CHANGE...: abi.sh must print EXPECTED where FILE, that its
-# OPTION names, is as CHANGE, a filter, makes it; an empty EXPECTED: it must end with 0
+# check_changed NAME EXPECTED OPTION FILE CHANGE...: abi.sh must print EXPECTED when CHANGE, a
+# filter, has edited FILE, named by OPTION; an empty EXPECTED: it must exit with 0
 check_changed() {
     name=$1 expected=$2 option=$3 file=$4
     shift 4
@@ -52,7 +52,7 @@ check() { # NAME EXPECTED CHANGE...
     check_changed "$name" "$expected" --reference "$record" "$@"
 }
 
-# Changes of the record, from what it says to what an older library would have made it say.
+# Edits of the record: from its present content to what an older library would have recorded.
 
 had_function() { # NAME
     sed "s/.*elf-symbol name='redlock_fence'.*/&\n$(grep "elf-symbol name='redlock_fence'" "$record" |
@@ -71,7 +71,7 @@ had_value() { # ENUMERATOR VALUE
     sed "s/\(name='$1' value='\)[^']*/\1$2/"
 }
 
-# The last member of a struct, which was one word smaller.
+# Removes the last member of a struct, which then was one word smaller.
 lacked_last_member() { # STRUCT
     awk -v start="<class-decl name='$1' " '
         index($0, start) {
@@ -92,7 +92,7 @@ lacked_last_member() { # STRUCT
         }'
 }
 
-# Its first member, which now has another one before it.
+# Removes its first member, which then is a new one.
 lacked_first_member() { # STRUCT
     awk -v start="<class-decl name='$1' " '
         left > 0 { left--; next }
@@ -118,7 +118,7 @@ for struct in redlock_options redlock_request redlock_stats redlock_node_stats; 
     check "$struct, which may grow, grew" '' lacked_last_member $struct
     check "$struct, with a member in front" $struct lacked_first_member $struct
 done
-# What may change has to be recorded, all the same, with a release.
+# Even permitted changes must be recorded with a release.
 lacked_function redlock_fence <"$record" >"$folder/older"
 tap_check 'a function that is not recorded' says redlock_fence --exact --reference "$folder/older"
 lacked_last_member redlock_options <"$record" >"$folder/older"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs the tests that use real time several times in a row on a machine that is kept busy, to show
-# that they depend on the order of events and not on the machine's speed. Ends with 0 only if every
-# run was without a failure; names each failed test and the run in which it failed.
+# Runs the tests that use real time several times in a row on a busy machine, to show that they
+# depend on the order of events and not on the machine's speed. Exits with 0 only if no run had a
+# failure; names each failed test and the run in which it failed.
 #
 #     sh test/busy.sh [--runs N] [--loops N] [--build FOLDER] [--suite NAME]...
 #
@@ -51,7 +51,7 @@ suites=${suites:---suite integration --suite torture --suite chaos --suite examp
 }
 meson compile -C "$build" >/dev/null
 
-# Ends by itself when this script is gone, even if it was killed.
+# Ends by itself when this script is gone, even after SIGKILL.
 keep_busy() {
     while kill -0 "$1" 2>/dev/null; do
         turns=100000
@@ -61,7 +61,7 @@ keep_busy() {
     done
 }
 
-# The shell looks at signals while it waits for a background job, not for one in the foreground.
+# The shell handles signals while it waits for a background job, not for one in the foreground.
 busy=
 tests=
 end_all() {

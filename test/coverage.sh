@@ -27,7 +27,7 @@ build_and_test() { # ARGUMENTS-OF-meson-test...
     fi
     meson compile -C "$build"
     find "$build" -name '*.gcda' -delete
-    # A test that fails is told, and what it reached is measured all the same.
+    # A failed test is reported; its coverage is measured nevertheless.
     meson test -C "$build" --no-rebuild "$@" || tests=1
 }
 

@@ -37,8 +37,8 @@ make_packages() {
     inside "$builder" 'sh test/install.sh build debian && sh lib/packages/debian.sh /packages'
 }
 
-# One source is for two versions of Debian, which know policies of different age; and nobody but this
-# repository has releases that could be watched.
+# One source serves two versions of Debian, whose policies differ in age; and only this repository
+# has releases that could be watched.
 check_by_lintian() {
     inside "$builder" 'sh test/install.sh debian-check && lintian --allow-root --display-info \
         --fail-on error,warning,info --tag-display-limit 0 \
@@ -46,7 +46,7 @@ check_by_lintian() {
         /packages/*.changes'
 }
 
-# The packages once more, in /packages/old.
+# Builds the packages again, in /packages/old.
 make_old_packages() {
     inside "$builder" "
         mkdir /packages/old
@@ -96,7 +96,7 @@ run_tests() {
         autopkgtest dpkg-dev && autopkgtest /packages/*.deb /packages/*.dsc -- null'
 }
 
-# Of what the packages brought, no file and no folder is left, nor a line of dpkg's.
+# Checks that no file and no folder of the packages is left, and no record at dpkg.
 remove() {
     inside "$user" "
         dpkg -L libredlock0 libredlock-dev redlock-tools | grep redlock | sort -u >/packages/files

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tells what failed in the last run of the tests: which program, which of its cases, and the end of
-# what it said; then the names of these programs, for whoever sees only the end of a log.
+# Reports the failures of the last test run: the program, its failed cases, and the end of its
+# output; then the names of these programs, for readers who see only the end of a log.
 #
 #     sh test/failures.sh BUILD_FOLDER
 set -eu

@@ -125,7 +125,7 @@ for file in $(find lib -name '*.[ch]' | sort); do
         done
     case $(floor_of "$file") in
     base | core | wire | node | round | lock | face)
-        # By their names, because a declaration of one's own would need no header.
+        # Searched by name, because a declaration of one's own would need no header.
         grep -nE '\<(clock_gettime|clock_gettime64|gettimeofday|time)[[:space:]]*\(' "$file" |
             grep -vE '^[0-9]+:[[:space:]]*(/?\*|//)' | sed "s|^|$file: only lib/io reads a clock: |" ||
             true

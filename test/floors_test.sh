@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks that floors.sh sees what it is for: plants faults in a copy of lib/.
+# Checks that floors.sh detects violations: plants faults in a copy of lib/.
 set -eu
 export LC_ALL=C
 
@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
 . "$here/tap.sh"
 
-# says STATUS EXPECTED: whether floors.sh ended and printed as check expects
+# says STATUS EXPECTED: whether floors.sh exits and prints as check expects
 says() {
     if [ -z "$2" ]; then
         [ "$1" -eq 0 ] && [ ! -s "$folder/said" ]
@@ -16,8 +16,8 @@ says() {
     fi
 }
 
-# check NAME FILE LINE EXPECTED: floors.sh must print EXPECTED once LINE stands in FILE; an empty
-# EXPECTED: it must print nothing, and end with 0
+# check NAME FILE LINE EXPECTED: floors.sh must print EXPECTED once FILE contains LINE; an empty
+# EXPECTED: it must print nothing, and exit with 0
 check() {
     rm -rf "${folder:?}/lib"
     cp -R "$here/../lib" "$folder"

@@ -34,7 +34,7 @@ if [ -z "$missing" ]; then
 fi
 
 if [ "$(id -u)" -ne 0 ]; then
-    # Without a terminal sudo cannot ask for a password: then it must do without.
+    # Without a terminal sudo cannot ask for a password, and must do without.
     if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
         exec sudo sh "$here/install.sh" "$@"
     fi
@@ -57,7 +57,7 @@ trap finish EXIT
 trap 'exit 130' INT TERM HUP
 
 # Every master here is started by the program that needs it. The package would also start one for
-# the whole system, at once; this is Debian's way of saying no.
+# the whole system, at once; this is Debian's way to prevent that.
 if [ ! -e "$policy" ]; then
     own_policy=yes
     printf '#!/bin/sh\nexit 101\n' >"$policy"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks that two versions of the library go on side by side at the same masters: that their locks of
-# every kind exclude each other, hand over to each other in line, and are understood by each other.
-# Both are tried by their command `redlock`, each against the other. Prints TAP.
+# Checks that two versions of the library work side by side at the same masters: that their locks of
+# every kind exclude each other, are handed over from one to the other in the queue, and are
+# understood by both. Each is tried through its command `redlock`, against the other. Prints TAP.
 #
 #     sh test/mixed.sh --commit COMMIT REDLOCK   # builds the command of that commit
 #     sh test/mixed.sh --other OTHER REDLOCK     # OTHER is such a command
@@ -34,7 +34,7 @@ case $1 in
         exit 2
     }
     other=$folder/build/examples/redlock/redlock
-    # The shell goes on behind a command that fails in a condition: what counts is the program.
+    # The shell continues after a command that fails in a condition: only the program counts.
     # shellcheck disable=SC2310
     build_other "$2" >"$folder/said" 2>&1 || true
     if [ ! -x "$other" ]; then
@@ -71,7 +71,7 @@ finish() {
 }
 trap finish EXIT
 
-# want NAME COMMAND ARGUMENT...: a holder, who waits for the lock if need be
+# want NAME COMMAND ARGUMENT...: starts a holder, which waits for the lock if necessary
 want() {
     name=$1 command=$2
     shift 2
@@ -125,7 +125,7 @@ granted() {
     [ "$status" -eq 0 ]
 }
 
-# in_line COMMAND KEY COUNT: waits until so many stand there
+# in_line COMMAND KEY COUNT: waits until COUNT waiters are in the queue
 in_line() {
     looks=0
     while [ "$looks" -lt 200 ]; do
@@ -199,14 +199,14 @@ stays() {
         refused "$two" "$key"
 }
 
-# owners: the label of one is told by the other
+# owners: each version reports the other's label
 owners() {
     hold first "$one" "$key" || return 1
     "$two" inspect --json "$key" >"$folder/said" &&
         grep -q '^{[^[]*"owner":"first",' "$folder/said"
 }
 
-# One, two, one: in this order.
+# Queues one, two, one, in this order.
 queue_of() { # OPTION...
     hold first "$one" "$@" "$key" &&
         want second "$two" "$@" "$key" &&
@@ -231,7 +231,7 @@ line_with_fences() {
     queue_of --fence
 }
 
-# A release hands the key to all readers that follow each other.
+# A release passes the key to all consecutive readers.
 readers_in_queue() {
     hold first "$one" --writer "$key" &&
         want second "$two" --shared "$key" &&

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks that mixed.sh sees what it is for: a version beside itself is good, and one that uses other
-# keys than it says is not. Prints TAP.
+# Checks that mixed.sh detects differences: a version beside itself passes, and one that uses other
+# keys than it says does not. Prints TAP.
 # usage: mixed_test.sh REDLOCK
 set -eu
 export LC_ALL=C.UTF-8
@@ -18,7 +18,7 @@ beside_itself() {
     beside "$command" && ! grep -q '^not ok' "$folder/said"
 }
 
-# It has the database 1 of each master.
+# Uses the database 1 of each master.
 make_stranger() {
     cat >"$folder/stranger" <<END
 #!/bin/sh
@@ -29,7 +29,7 @@ END
     chmod 755 "$folder/stranger"
 }
 
-# No check is good, in either direction.
+# No check passes, in either direction.
 stranger_is_seen() {
     if beside "$folder/stranger"; then
         return 1

@@ -38,7 +38,7 @@ report=${1:-$build/report.md}
 work=$(mktemp -d)
 : >"$work/failures"
 running=
-# `timeout` has a group of processes of its own, and ends it when it is ended itself.
+# `timeout` has its own process group, and ends it when it is ended itself.
 finish() {
     if [ -n "$running" ]; then
         kill "$running" 2>/dev/null || true
@@ -60,7 +60,7 @@ scaled() {
 }
 
 failed=0
-# step NAME MINUTES COMMAND...: MINUTES is the bound
+# step NAME MINUTES COMMAND...: MINUTES is the limit
 step() {
     name=$1
     minutes=$2

@@ -90,7 +90,7 @@ check_tree() {
     fi
 }
 
-# agree FILE WHAT IS: tells a number that is not $wanted
+# agree FILE WHAT IS: reports a number that is not $wanted
 agree() {
     if [ "$3" != "$wanted" ]; then
         echo "$1: $2 is ${3:-missing}, not $wanted"
@@ -170,7 +170,7 @@ soname_of() { # RECORD
     first "$1" "s/.* soname='([^']*)'.*/\1/p"
 }
 
-# Where another soname tells that old programs do not run, they need not.
+# If another soname shows that old programs do not run, they need not.
 check_abi() {
     make_library || return 1
     sh test/abi.sh --exact "$build/lib/libredlock.so" || return $?

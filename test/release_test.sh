@@ -52,7 +52,7 @@ is_good() {
     run tree versions changelog && grep -q '^good, but for . steps' "$folder/said"
 }
 
-# is_refused EXPECTED STEP [RESULT]: the step is not good, for this reason
+# is_refused EXPECTED STEP [RESULT]: the step fails, for this reason
 is_refused() {
     if run "$2"; then
         return 1
@@ -60,7 +60,7 @@ is_refused() {
     grep -qF -- "$1" "$folder/said" && grep -q "^| $2 | ${3:-failed} | " "$folder/said"
 }
 
-# refuse NAME EXPECTED STEP FILE EXPRESSION: where FILE is as the sed expression makes it
+# refuse NAME EXPECTED STEP FILE EXPRESSION: the same, with FILE edited by the sed expression
 refuse() {
     file=$clone/$4
     cp "$file" "$folder/kept"

@@ -49,8 +49,8 @@ while [ $# -gt 0 ]; do
         ;;
     --valgrind)
         wrapper=$valgrind
-        run="$run --timeout-multiplier 10 --no-suite torture" # which has AddressSanitizer built in
-        run="$run --no-suite cases" # which are in Python
+        run="$run --timeout-multiplier 10 --no-suite torture" # it has AddressSanitizer built in
+        run="$run --no-suite cases" # they are in Python
         ;;
     --suite)
         run="$run --suite $2"
@@ -64,8 +64,8 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-# These checks of UndefinedBehaviorSanitizer, unlike its others, are branches to gcov, of which no
-# test would ever take both sides.
+# To gcov, these checks of UndefinedBehaviorSanitizer, unlike its others, are branches, both of
+# which no test would ever take.
 if [ "$sanitize$coverage" = yesyes ]; then
     unmeasured=bool,builtin,float-cast-overflow,integer-divide-by-zero,nonnull-attribute,shift
     setup="$setup -Dc_args=-fno-sanitize=$unmeasured"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks how scripts are put together of their parts (lib/wire/scripts/assemble.awk), with parts made
+# Checks how scripts are assembled from their parts (lib/wire/scripts/assemble.awk), with parts made
 # for this test.
 set -eu
 export LC_ALL=C
@@ -19,7 +19,7 @@ part() {
     printf '%s\n' "$@" >"$folder/parts/$name.lua"
 }
 
-# makes EXPECTED: the script that stands in $folder/a.lua is put together as expected
+# makes EXPECTED: the script in $folder/a.lua is assembled as expected
 makes() {
     printf '%s\n' "$1" >"$folder/expected"
     awk -v folder="$folder" -f "$scripts/assemble.awk" "$folder/texts.h" "$folder/a.lua" \

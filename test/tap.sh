@@ -15,7 +15,7 @@ trap 'exit 130' INT TERM
 tap_count=0
 tap_failed=0
 
-# tap_check NAME COMMAND...: a check, which passes if the command ends with 0
+# tap_check NAME COMMAND...: a check, which passes if the command exits with 0
 tap_check() {
     tap_name=$1
     shift
@@ -29,7 +29,7 @@ tap_check() {
     fi
 }
 
-# tap_end: the plan, behind the last check
+# tap_end: prints the plan, after the last check
 tap_end() {
     echo "1..$tap_count"
 }

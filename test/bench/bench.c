@@ -44,7 +44,7 @@ int bench_run(const char *arguments, char output[BENCH_OUTPUT_SIZE]) {
     return bench_run_beside(arguments, output, NULL, NULL);
 }
 
-/* Reads to the end of a terminal, which Linux tells by EIO. */
+/* Reads to the end of a terminal, which Linux reports by EIO. */
 static void read_terminal(int terminal, char output[BENCH_OUTPUT_SIZE]) {
     size_t length = 0;
     ssize_t got;

@@ -1,4 +1,4 @@
-/* Runs redlock-bench, and reads what it prints. */
+/* Runs redlock-bench, and reads its output. */
 #ifndef REDLOCK_TEST_BENCH_H
 #define REDLOCK_TEST_BENCH_H
 
@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* Expects those above. */
+/* requires the headers above */
 #include <cmocka.h>
 #include <jansson.h>
 #include <sys/types.h>
@@ -14,23 +14,23 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define BENCH_OUTPUT_SIZE 8192
 
-/* Runs redlock-bench, and stores all that it prints. Returns its exit code. */
+/* Runs redlock-bench, and stores its whole output. Returns its exit code. */
 int bench_run(const char *arguments, char output[BENCH_OUTPUT_SIZE]);
 
 /*
- * bench_run, with calls of `meanwhile`, some hundred in a second, until redlock-bench prints
- * something or ends.
+ * Does what bench_run does, and calls `meanwhile` some hundred times a second until redlock-bench
+ * prints something or ends.
  */
 int bench_run_beside(const char *arguments, char output[BENCH_OUTPUT_SIZE],
                      void (*meanwhile)(void *arg), void *arg);
 
-/* Runs redlock-bench on a terminal of its own, and stores all that it shows there. */
+/* Runs redlock-bench on a terminal of its own, and stores everything that it shows there. */
 int bench_run_on_terminal(const char *arguments, char output[BENCH_OUTPUT_SIZE]);
 
 /* Starts redlock-bench, without its output. Returns its process. */
 pid_t bench_start(const char *arguments);
 
-/* Runs, and parses what has to be one JSON object and nothing else. */
+/* Runs redlock-bench, and parses the output, which must be one JSON object and nothing else. */
 json_t *bench_measure(const char *arguments);
 
 json_int_t bench_integer(const json_t *object, const char *name);

@@ -1,6 +1,6 @@
 /*
- * redlock-bench where contenders want keys: what it counts, how it ends, and what it refuses. How
- * fast the contenders are is not tested.
+ * redlock-bench where contenders want keys: its counts, its end, and its refusals. How fast the
+ * contenders are is not tested.
  */
 #include "bench.h"
 
@@ -18,14 +18,14 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* Bound on every waiting: generous, for machines that are busy. */
+/* Limit of every wait: generous, for busy machines. */
 #define LIMIT_MS 60000
 #define PROGRAM_SIZE 32
 
-/* Four contenders that hold for a second: in two seconds at least two of them get none. */
+/* Four contenders that hold for 1 s: within 2 s at least two of them get no lock. */
 #define STARVE "--spawn 3 --contend --clients 4 --hold-us 1000000 --duration 2"
 
-/* Two processes, and three masters, for longer than the test. */
+/* Two processes and three masters, for longer than the test. */
 #define LONG_RUN "--spawn 3 --contend --clients 4 --processes 2 --duration 3600"
 
 static void check_waits(const json_t *object) {
@@ -41,7 +41,9 @@ static void check_waits(const json_t *object) {
     assert_true(ideal * rate < 1.00001e6 * (double)bench_integer(object, "clients"));
 }
 
-/* Within the time measured each key was held by one at a time, and for at least `hold_us`. */
+/*
+ * Checks that, within the time measured, each key had one holder at a time, for at least `hold_us`.
+ */
 static void check_exclusion(const json_t *object) {
     double held_us =
         (double)bench_integer(object, "acquisitions") * (double)bench_integer(object, "hold_us");
@@ -130,7 +132,7 @@ static void test_the_text_has_the_same_names(void **state) {
     assert_int_equal(strncmp(output, "Settings\n", 9), 0);
     assert_true(strstr(output, " ttl_ms ") < results);
     assert_true(strstr(output, " acquisitions_per_s ") > results);
-    /* Three digits, and as many zeros as it takes. */
+    /* Three digits, and as many zeros as necessary. */
     assert_true(count_digits(strstr(results, " wait_us max ")) <= 3);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         assert_non_null(strstr(output, names[i]));
@@ -146,8 +148,8 @@ static void empty_masters(void *arg) {
 }
 
 /*
- * So long a TTL that nothing is renewed: masters that forgot show by the next contender first. In
- * line the next one of the client would wait for the release.
+ * Such a long TTL that nothing is renewed: the next contender shows first that the masters forgot.
+ * In a queue the client's next contender would wait for the release.
  */
 static void test_two_holders_at_a_time_are_an_error(void **state) {
     struct masters *masters = masters_start(3, NULL);
@@ -167,7 +169,7 @@ static void test_two_holders_at_a_time_are_an_error(void **state) {
     masters_finish(masters);
 }
 
-/* ------------------------------------------------------------------------ the way a run ends */
+/* ----------------------------------------------------------------------------- the end of a run */
 
 /* Returns the parent of a process, and stores its program; 0: it has ended. */
 static pid_t parent_of(pid_t pid, char program[PROGRAM_SIZE]) {
@@ -225,7 +227,7 @@ static void find_children(pid_t parent, struct children *children) {
     closedir(folder);
 }
 
-/* Starts the long run, and waits until its masters and processes are there. */
+/* Starts the long run, and waits until its masters and processes exist. */
 static pid_t start_long_run(struct children *children) {
     struct poll_timeout timeout = {0};
     pid_t bench = bench_start(LONG_RUN);
@@ -238,7 +240,7 @@ static pid_t start_long_run(struct children *children) {
     return bench;
 }
 
-/* Waits for the end of a process. Processes that it has left become children of this one. */
+/* Waits for the end of a process. The processes that it leaves become children of this one. */
 static int wait_for(pid_t pid) {
     struct poll_timeout timeout = {0};
     int status;
@@ -284,7 +286,7 @@ static void test_a_process_that_dies_ends_the_run(void **state) {
     check_no_process_is_left();
 }
 
-/* Nobody removes the folder of a run that is killed, except this test. */
+/* Only this test removes the folder of a run that is killed. */
 static void test_a_run_that_is_killed_leaves_no_process(void **state) {
     char folder[FOLDER_SIZE];
     struct children children;
@@ -296,7 +298,7 @@ static void test_a_run_that_is_killed_leaves_no_process(void **state) {
     bench = start_long_run(&children);
     assert_int_equal(kill(bench, SIGKILL), 0);
     wait_for(bench);
-    /* Those that it started end by themselves, as children of this process. */
+    /* The processes that it started end by themselves, as children of this process. */
     for (size_t i = 0; i < children.count; i++) {
         wait_for(children.pids[i]);
     }

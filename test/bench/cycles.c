@@ -1,4 +1,4 @@
-/* redlock-bench where it runs cycles: what it prints, and what it refuses. */
+/* redlock-bench where it runs cycles: its output and its refusals. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -79,7 +79,7 @@ static void test_cycles_that_fail_are_cycles_run(void **state) {
     }
 }
 
-/* A lock that is held for 20 ms lets no slot run more than 50 cycles a second. */
+/* If a lock is held for 20 ms, no slot runs more than 50 cycles a second. */
 static void test_locks_are_held_for_the_time_asked(void **state) {
     json_t *object = bench_measure("--spawn 3 --in-flight 4 --hold-us 20000 --cycles 100 --json");
 
@@ -88,7 +88,7 @@ static void test_locks_are_held_for_the_time_asked(void **state) {
     json_decref(object);
 }
 
-/* Latencies count from the instant when a cycle was due. */
+/* Latencies count from the instant at which a cycle was due. */
 static void test_an_open_loop_shows_the_waiting(void **state) {
     json_t *object =
         bench_measure("--spawn 3 --in-flight 1 --hold-us 10000 --rate 10000 --duration 0.5 --json");
@@ -99,7 +99,7 @@ static void test_an_open_loop_shows_the_waiting(void **state) {
     assert_true((double)bench_integer(object, "cycles") <=
                 bench_real(object, "duration_s") * 100 + 1);
     assert_true(bench_integer(object, "backlog") > 4000);
-    /* Half of the cycles that were due had waited for a quarter of a second by the end. */
+    /* 1/2 of the cycles that were due had waited for 1/4 s by the end. */
     assert_true(bench_real(latency, "p50") > 250000);
     json_decref(object);
 }
@@ -161,14 +161,14 @@ static void test_a_terminal_shows_the_progress(void **state) {
     assert_int_equal(output[0], '{');
 }
 
-/* More than one call joins, and more than a socket takes at once. */
+/* More than one call combines, and more than a socket takes at once. */
 static void test_thousands_are_in_flight(void **state) {
     (void)state;
     check_cycles("--spawn 3 --in-flight 4000 --cycles 500 --floor epoll --json", "epoll");
     check_cycles("--spawn 3 --null-masters --in-flight 4000 --cycles 500 --json", "redlock");
 }
 
-/* The library refuses it, in the words of its structs. */
+/* The library refuses it, and names the field of its struct. */
 static void test_an_option_is_named_as_it_is_written(void **state) {
     char output[BENCH_OUTPUT_SIZE];
 

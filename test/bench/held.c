@@ -1,10 +1,10 @@
-/* redlock-bench where it holds locks: what it prints, and what it refuses. */
+/* redlock-bench where it holds locks: its output and its refusals. */
 #include "bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* So long a TTL that a machine in trouble loses no lock either. */
+/* Such a long TTL that even a machine in trouble loses no lock. */
 #define HOLD "--spawn 3 --held 300 --ttl 60000 --duration 1"
 
 static void test_locks_are_held_and_counted(void **state) {

@@ -1,5 +1,5 @@
 /*
- * Memory that all processes share, out of the reach of the nemeses.
+ * Memory shared by all processes, out of the nemeses' reach.
  *
  * The protected resource is a set for each key, as in Jepsen's lock-set workload: read it, sleep,
  * write it with one element more. Only the newest element of a set is stored; each element's log
@@ -16,8 +16,8 @@
 struct board {
     atomic_ullong newest[MAX_KEYS];
     atomic_ullong acquired[MAX_CLIENTS]; /* number of locks that each client has acquired */
-    atomic_ullong pushed;                /* number of acquisitions by pushes of the masters */
-    atomic_ullong handed_over; /* number of locks that went to the next request of their client */
+    atomic_ullong pushed;                /* number of acquisitions by the masters' pushes */
+    atomic_ullong handed_over; /* number of locks handed over to the next request of their client */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* Numbers drawn at random, the same for the same seed; and the clock that all processes share. */
+/* Random numbers, repeatable by their seed; and the clock that all processes share. */
 #ifndef REDLOCK_CHAOS_CHANCE_H
 #define REDLOCK_CHAOS_CHANCE_H
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A span of a hold's time; empty when its end is before its beginning. */
+/* A span of a hold's time; empty when its end is before its start. */
 struct span {
     uint64_t from_ns;
     uint64_t to_ns;
@@ -16,17 +16,17 @@ struct span {
 
 struct hold {
     uint64_t number;
-    uint64_t parent; /* the element before it in the set */
+    uint64_t parent; /* the previous element in the set */
     struct span valid;
     struct span use;
-    uint64_t until_ns; /* the end of validity that the library named last */
+    uint64_t until_ns; /* the end of validity last reported by the library */
     uint32_t key;
     bool acquired;
     bool adds;  /* the hold's element may be in the set */
-    bool added; /* the element was written, as its writer knows */
+    bool added; /* the element was written, according to its writer */
     bool in_set;
     bool late;     /* the element was written after the validity */
-    bool met_late; /* the use overlapped with that of a late writer */
+    bool met_late; /* the use overlapped with a late writer's */
 };
 
 struct holds {
@@ -50,7 +50,7 @@ static struct hold *add_hold(struct holds *holds, const struct record *record) {
     return &holds->list[holds->count++];
 }
 
-/* Finds or adds a record's hold. Workers of a process take turns: the hold is among the last. */
+/* Finds or adds a record's hold. Workers of a process take turns, so the hold is among the last. */
 static struct hold *hold_of(struct holds *holds, const struct record *record) {
     for (size_t i = holds->count, tries = 0; i > 0 && tries < 1024; i--, tries++) {
         if (holds->list[i - 1].number == record->hold) {
@@ -205,7 +205,7 @@ static void found_use(struct verdict *verdict, struct hold *first, struct hold *
 }
 
 /*
- * Finds the overlaps in a list sorted by key and the beginning of the spans. Spans that may overlap
+ * Finds the overlaps in a list sorted by key and by the start of the spans. Spans that may overlap
  * with the next one are kept in `open`: few, when all is well.
  */
 static int find_overlaps(struct verdict *verdict, const struct holds *holds, span_of *of,

@@ -1,9 +1,9 @@
 /*
- * Each worker goes round: acquire, read the set, sleep on the loop, write the set, release. Some
- * holds are renewed by the watchdog, some are extended once, some by neither, until they are lost.
- * A worker that is told the loss of its lock does not write any more. It does not check the lock
- * again before it writes, unless with --recheck: a process that was paused may write too late, and
- * the checker must see that.
+ * Each worker repeats: acquire, read the set, sleep on the loop, write the set, release. Some holds
+ * are renewed by the watchdog, some are extended once, some neither, until they are lost. A worker
+ * that is notified of the loss of its lock no longer writes. It does not check the lock again
+ * before it writes, except with --recheck: a process that was paused may write too late, and the
+ * checker must detect that.
  */
 #include "client.h"
 
@@ -30,12 +30,12 @@ struct worker {
     redlock_lock *lock; /* NULL: none is held */
     uint64_t hold;      /* number of the hold */
     uint64_t read;      /* the newest element of the set, as read */
-    uint64_t until_ns;  /* the last end of validity that was logged */
+    uint64_t until_ns;  /* the last end of validity in the log */
     uint64_t work_ms;   /* the sleep between read and write */
     uint64_t done_at_ns;
     uint64_t ttl_ms;
     uint32_t key;
-    bool extend; /* the hold is still to be extended */
+    bool extend; /* the hold has yet to be extended */
 };
 
 struct client {
@@ -44,8 +44,9 @@ struct client {
     redlock_client *redlock;
     uint64_t random;
     uint64_t holds;
-    size_t pending;       /* requests without their callback so far */
-    uint64_t handed_over; /* locks given away whose next holder the log has not named yet */
+    size_t pending; /* number of requests with a pending callback */
+    /* number of locks handed over whose next holder the log has yet to name */
+    uint64_t handed_over;
     const char *nodes[MASTERS];
     char uris[MASTERS][64];
     bool closing;
@@ -74,7 +75,7 @@ static void add_record(struct worker *worker, enum record_kind kind, int status)
     add_record_at(worker, boottime_ns(), kind, status);
 }
 
-/* Reads the clock first: a pause in between must not make the validity look longer. */
+/* Reads the clock first, so that a pause in between cannot lengthen the validity. */
 static uint64_t valid_until_ns(const struct worker *worker) {
     uint64_t now_ns = boottime_ns();
     uint64_t left_ms = redlock_validity_ms(worker->lock);
@@ -85,7 +86,7 @@ static uint64_t valid_until_ns(const struct worker *worker) {
 static void look_for_renewals(struct worker *worker) {
     uint64_t until_ns = valid_until_ns(worker);
 
-    /* The rounding to whole milliseconds makes smaller differences. */
+    /* Smaller differences come from the rounding to whole milliseconds. */
     if (until_ns > worker->until_ns + NS_PER_MS) {
         worker->until_ns = until_ns;
         add_record(worker, RECORD_VALID, 0);
@@ -109,7 +110,7 @@ static void rest(struct worker *worker) {
     }
 }
 
-/* ---------------------------------------------------------------------------------- letting go */
+/* ------------------------------------------------------------------------------------ releasing */
 
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct worker *worker = arg;
@@ -215,7 +216,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     wait_ms(worker, 1);
 }
 
-/* Draws a time of work: mostly short, else up to the end of the validity and beyond. */
+/* Draws a working time: mostly short, otherwise up to the end of the validity and beyond. */
 static uint64_t draw_work_ms(struct worker *worker, bool watchdog) {
     switch (draw(worker, 4)) {
     case 0:
@@ -227,14 +228,17 @@ static uint64_t draw_work_ms(struct worker *worker, bool watchdog) {
     }
 }
 
-/* Draws the longest TTL in half of all cases: locks with one TTL go on without a message. */
+/*
+ * Draws the longest TTL in 1/2 of all cases: locks with the same TTL are handed over without a
+ * message.
+ */
 static uint64_t draw_ttl_ms(struct worker *worker) {
     uint64_t max_ttl_ms = worker->client->role->options->ttl_ms;
 
     return draw(worker, 2) == 0 ? max_ttl_ms : max_ttl_ms - draw(worker, max_ttl_ms / 2);
 }
 
-/* Has most requests wait in the queue, and the others poll, or try once. */
+/* Makes most requests wait in the queue, and the others poll, or try once. */
 static void set_wait(struct worker *worker, redlock_request *request) {
     switch (draw(worker, 8)) {
     case 0:
@@ -327,7 +331,7 @@ static bool ends_in(const char *line, const char *end) {
     return length >= end_length && strcmp(line + length - end_length, end) == 0;
 }
 
-/* Counts the ways in which locks come to those who wait, of which only the log tells. */
+/* Counts how waiters got their locks, which only the log shows. */
 static void on_log(redlock_log_level level, const char *line, void *arg) {
     struct client *client = arg;
     struct board *board = client->role->board;
@@ -338,15 +342,16 @@ static void on_log(redlock_log_level level, const char *line, void *arg) {
     client->handed_over += is_handed_over;
     atomic_fetch_add(&board->handed_over, is_handed_over);
     if (is_taken && client->handed_over > 0) {
-        client->handed_over--; /* the next line after that of the lock that is handed over */
+        client->handed_over--; /* the line after that of the lock that is handed over */
     } else {
         atomic_fetch_add(&board->pushed, is_taken);
     }
 }
 
 /*
- * Every other client has its guards on: then pushes count at once. The masters are new, and lose
- * nothing but by a nemesis that waits for the longest TTL, or is meant to break the assumptions.
+ * Switches on the guards of every other client, for which pushes count at once. The masters are
+ * new, and lose memory only by a nemesis that waits for the longest TTL, or is meant to break the
+ * assumptions.
  */
 static void guard(struct client *client, redlock_options *options) {
     options->guards = client->role->index % 2 == 0 ? REDLOCK_GUARDS_ON : REDLOCK_GUARDS_OFF;
@@ -362,7 +367,7 @@ static int create_redlock(struct client *client) {
     redlock_error error;
 
     options.node_count = MASTERS;
-    options.node_timeout_ms = client->role->options->ttl_ms / 4; /* also on a busy machine */
+    options.node_timeout_ms = client->role->options->ttl_ms / 4; /* even on a busy machine */
     options.max_ttl_ms = client->role->options->ttl_ms;
     options.stall_timeout_ms = client->role->options->ttl_ms;
     options.retry_delay_ms = 20;

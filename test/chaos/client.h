@@ -1,4 +1,4 @@
-/* One client process: several workers that lock, read, sleep, write and release, for ever. */
+/* One client process: several workers that lock, read, sleep, write and release, forever. */
 #ifndef REDLOCK_CHAOS_CLIENT_H
 #define REDLOCK_CHAOS_CLIENT_H
 
@@ -10,7 +10,7 @@ struct client_role {
     struct board *board;
     const char *const *uris; /* the URIs of the MASTERS nodes */
     uint32_t index;
-    uint32_t life; /* number of clients that had this place before */
+    uint32_t life; /* number of previous clients in this place */
     int log;       /* descriptor of the log for the records */
 };
 

@@ -64,7 +64,7 @@ static int run(int namespace, const char *format, ...) {
     return code;
 }
 
-/* Runs a command as `run` does, but quietly: the command may fail. */
+/* Runs a command as `run` does, without output: the command may fail. */
 static int try(int namespace, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static int try(int namespace, const char *format, ...) {
@@ -77,7 +77,9 @@ static int try(int namespace, const char *format, ...) {
     return code;
 }
 
-/* Makes a namespace. Returns its descriptor, or -1 with errno set. The caller does not enter. */
+/*
+ * Makes a namespace, which the caller does not enter. Returns its descriptor, or -1 with errno set.
+ */
 static int make_namespace(void) {
     int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     int made = -1;

@@ -1,9 +1,9 @@
 /*
- * Hosts of their own for masters and clients: a network namespace each, joined by veth pairs to a
- * bridge in yet another namespace. Nothing touches the real network.
+ * A separate host for each master and client: a network namespace each, joined by veth pairs to a
+ * bridge in another namespace. The real network is not touched.
  *
- * The namespaces have no names: they live as long as a process is in them, or a descriptor of the
- * supervisor's is open. So they vanish with the processes, however these end.
+ * The namespaces have no names: they live as long as a process is in them, or the supervisor has a
+ * descriptor open. So they vanish with the processes, however these end.
  */
 #ifndef REDLOCK_CHAOS_HOSTS_H
 #define REDLOCK_CHAOS_HOSTS_H
@@ -14,7 +14,7 @@
 
 #define MAX_HOSTS (MASTERS + MAX_CLIENTS)
 
-/* Hosts 0 to MASTERS - 1 are the masters, then come the clients. */
+/* The hosts: 0 to MASTERS - 1 are the masters, then come the clients. */
 struct hosts {
     size_t count;
     int middle; /* the namespace with the bridges */
@@ -23,16 +23,16 @@ struct hosts {
     char addresses[MAX_HOSTS][16];
 };
 
-/* Makes the hosts. Returns 0; or not 0, after a message that says what is missing. */
+/* Makes the hosts. Returns 0; nonzero, after a message that names what is missing. */
 int hosts_start(struct hosts *hosts, size_t count);
 
-/* Moves the calling process into a host. Returns 0; or not 0, with errno set. */
+/* Moves the calling process into a host. Returns 0; nonzero with errno set. */
 int hosts_enter(const struct hosts *hosts, size_t host);
 
-/* Cuts a host off: alone, or on the far bridge together with the others there. */
+/* Cuts a host off: alone, or together with others on the far bridge. */
 void hosts_cut(const struct hosts *hosts, size_t host, bool alone);
 
-/* Delays, or loses, the packets that the host sends: only with netem. */
+/* Delay or lose the packets that the host sends: only with netem. */
 void hosts_delay(const struct hosts *hosts, size_t host, uint32_t ms);
 void hosts_lose(const struct hosts *hosts, size_t host, uint32_t percent);
 

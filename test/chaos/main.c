@@ -1,4 +1,4 @@
-/* redlock-chaos: client processes and real masters, under faults of any kind. */
+/* redlock-chaos: client processes and real masters, under faults of all kinds. */
 #include "chance.h"
 #include "checker.h"
 #include "options.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The longest time in which a client may get no lock once all is healed. */
+/* The longest time for which a client may get no lock after all faults have ended. */
 #define CALM_LIMIT_MS 60000
 
 static volatile sig_atomic_t interrupted;
@@ -34,7 +34,9 @@ static const char *rage(struct storm *storm, struct stage *stage) {
     return NULL;
 }
 
-/* Checks that each client gets locks again once all is healed. Returns NULL, or a failure. */
+/*
+ * Checks that each client gets locks again after all faults have ended. Returns NULL, or a failure.
+ */
 static const char *calm_down(struct stage *stage) {
     struct poll_timeout timeout = {0};
 
@@ -111,7 +113,7 @@ static int run(const struct options *options) {
     return report_print(&outcome) == 0 && outcome.failure == NULL ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Ends the stage if the process exits in the middle. Masters have an exit handler of their own. */
+/* Ends the stage if the process exits in the middle. Masters have their own exit handler. */
 static void finish_at_exit(void) {
     stage.masters = NULL;
     stage_finish(&stage);

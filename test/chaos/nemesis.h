@@ -8,12 +8,12 @@
 enum nemesis {
     PAUSE_CLIENTS,     /* SIGSTOP, SIGCONT */
     PAUSE_MASTERS,     /* SIGSTOP, SIGCONT */
-    KILL_CLIENTS,      /* SIGKILL; another client takes the place */
+    KILL_CLIENTS,      /* SIGKILL; another client replaces it */
     KILL_MASTERS,      /* SIGKILL; restarted with all granted keys */
     KILL_MASTERS_LATE, /* SIGKILL; restarted empty, after the longest TTL */
     DELAY,             /* bytes arrive late */
-    DROP,              /* bytes are swallowed, in one direction or both */
-    HALF_OPEN,         /* connections end on one side, unknown to the other */
+    DROP,              /* bytes are dropped, in one direction or both */
+    HALF_OPEN,         /* connections end on one side without notice to the other */
     RESET,             /* connections end at once, by RST */
     CUT,               /* nothing passes; sent bytes arrive after the cut, as with TCP */
     AMNESIA,           /* most masters killed, and restarted empty at once */
@@ -24,7 +24,7 @@ enum nemesis {
 struct nemesis_kind {
     const char *name;
     bool keeps_assumptions;
-    bool needs_proxy; /* a network of namespaces has no such fault */
+    bool needs_proxy; /* not available in a network of namespaces */
 };
 
 extern const struct nemesis_kind nemeses[NEMESES];

@@ -22,7 +22,7 @@ struct options {
     bool keep;
 };
 
-/* Parses the arguments. Exits with 2 and a message if they make no sense, with 0 for --help. */
+/* Parses the arguments. Exits with 2 and a message if they are invalid, with 0 for --help. */
 void options_parse(struct options *options, int argc, char **argv);
 
 /* Returns whether exclusion is promised under the chosen nemeses. */

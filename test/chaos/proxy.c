@@ -1,7 +1,6 @@
 /*
- * Each link is a relay, whose terms follow from the link's last order. Loss is for good: a span
- * that lost some bytes never passes bytes in that direction again, since the rest would be no
- * protocol.
+ * Each link is a relay, whose terms follow from the link's last order. Loss is permanent: a span
+ * that lost bytes passes no more bytes in that direction, since the rest would not be the protocol.
  */
 #include "proxy.h"
 
@@ -22,7 +21,7 @@ static struct relay links[MAX_LINKS];
 
 /* --------------------------------------------------------------------------------------- orders */
 
-/* Brings the terms for the bytes from one side in line with an order. */
+/* Sets the terms for the bytes from one side according to an order. */
 static void set_terms(struct terms *terms, enum side from, const struct link_order *order) {
     bool is_meant = (order->from & (FROM_CLIENT << from)) != 0;
     bool is_lost = order->fault == LINK_DROPS && is_meant;
@@ -80,7 +79,7 @@ static void raise_limit(void) {
     }
 }
 
-/* Tells the supervisor the ports of the links, and obeys orders. */
+/* Sends the supervisor the ports of the links, and executes orders. */
 static _Noreturn void run(int supervisor, size_t count, const int masters[MASTERS]) {
     struct event_base *base = event_base_new();
     struct event *orders;

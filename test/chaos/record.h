@@ -2,8 +2,9 @@
  * The records that a client logs: of fixed size, in a file of its own, each appended by one write,
  * so that they survive its SIGKILL. Times are CLOCK_BOOTTIME, which all processes share.
  *
- * A hold is valid from the moment at which the client was told until the end that the library named
- * (`until_ns`), or until the client released the lock or was told its loss, if that came first.
+ * A hold is valid from the moment at which the client was notified until the end that the library
+ * reported (`until_ns`), or until the client released the lock or was notified of its loss, if that
+ * came first.
  */
 #ifndef REDLOCK_CHAOS_RECORD_H
 #define REDLOCK_CHAOS_RECORD_H
@@ -11,7 +12,7 @@
 #include <stdint.h>
 
 enum record_kind {
-    RECORD_FAILED = 1, /* an acquisition, with its status */
+    RECORD_FAILED = 1, /* an acquisition failed, with its status */
     RECORD_ACQUIRED,   /* with until_ns */
     RECORD_EXTENDED,   /* an extension's callback came, with its status */
     RECORD_VALID,      /* a renewal was noticed, with the new until_ns */

@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------------------------------- the masters */
 
-/* Finds libfaketime where Debian has it, on any architecture. */
+/* Finds libfaketime where Debian installs it, on any architecture. */
 static int find_fake_library(struct stage *stage) {
     glob_t found;
 
@@ -57,9 +57,8 @@ void stage_set_clock(struct stage *stage, uint32_t master, double offset_s) {
 }
 
 /*
- * Preloads libfaketime into a server. The server's own allocator asks for the time during its
- * start, when libfaketime cannot answer yet: libc's allocator, named before libfaketime, takes its
- * place.
+ * Preloads libfaketime into a server. The server's own allocator reads the time during its start,
+ * when libfaketime cannot answer yet, so libc's allocator, named before libfaketime, replaces it.
  */
 static int fake_clock(const struct stage *stage, size_t master) {
     char path[FOLDER_SIZE + 32];

@@ -29,7 +29,10 @@ struct stage {
     double clock_offsets_s[MASTERS];
 };
 
-/* Starts all processes. Returns 0; or not 0, after a message. stage_finish is due in any case. */
+/*
+ * Starts all processes. Returns 0; nonzero after a message. stage_finish must be called in either
+ * case.
+ */
 int stage_start(struct stage *stage, const struct options *options);
 
 /* Returns whether all clients, and the proxy, are alive; names the dead ones on stderr. */
@@ -41,10 +44,12 @@ int stage_start_client(struct stage *stage, uint32_t client);
 /* Sets the lead of a master's wall clock over the system's. */
 void stage_set_clock(struct stage *stage, uint32_t master, double offset_s);
 
-/* Asks the clients to end, and waits. Returns 0; or not 0 if one did not end, or failed. */
+/* Makes the clients end, and waits. Returns 0; nonzero if one did not end, or failed. */
 int stage_end_clients(struct stage *stage);
 
-/* Ends all processes that are left, and removes the folder unless it is to be kept; once. */
+/*
+ * Ends all remaining processes, and removes the folder unless it is to be kept. Has an effect once.
+ */
 void stage_finish(struct stage *stage);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * A victim suffers one fault of a class at a time: processes are stopped or killed, the network
- * between them is harmed, clocks jump. Faults of different classes may meet in any combination.
+ * between them is disturbed, clocks jump. Faults of different classes may combine in any way.
  */
 #include "storm.h"
 
@@ -181,7 +181,7 @@ static int heal_client(struct storm *storm, enum nemesis nemesis, uint32_t clien
     return stage_start_client(storm->stage, client);
 }
 
-/* Lets a master's clock jump forwards or back, by up to 3 TTL. */
+/* Makes a master's clock jump forwards or back, by up to 3 TTL. */
 static void jump(struct storm *storm, uint32_t master) {
     double ttl_s = (double)storm->stage->options->ttl_ms / 1000;
     double offset_s = ((double)draw(storm, 6001) / 1000 - 3) * ttl_s;
@@ -329,7 +329,7 @@ int storm_turn(struct storm *storm) {
     return 0;
 }
 
-/* Waits until the time of a fault is over: it ends by the longest TTL. */
+/* Waits until a fault is over, which takes the longest TTL at most. */
 static void outlast(const struct fault *fault) {
     struct poll_timeout timeout = {0};
     uint64_t now_ns = boottime_ns();
@@ -345,7 +345,7 @@ int storm_end(struct storm *storm) {
     for (size_t i = 0; i < STORM_FAULTS; i++) {
         struct fault *fault = &storm->faults[i];
 
-        /* A master that forgot has to stay out for the longest TTL. */
+        /* A master that forgot must stay out for the longest TTL. */
         if (fault->heal_ns != 0 && fault->nemesis == KILL_MASTERS_LATE) {
             outlast(fault);
         }

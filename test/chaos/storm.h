@@ -5,11 +5,11 @@
 #include "nemesis.h"
 #include "stage.h"
 
-#define STORM_FAULTS 4 /* the most faults at a time */
+#define STORM_FAULTS 4 /* the maximum of simultaneous faults */
 
 struct fault {
     enum nemesis nemesis;
-    uint64_t heal_ns; /* the end of the fault; 0: the place is free */
+    uint64_t heal_ns; /* the end of the fault; 0: unused */
     uint32_t masters; /* mask of the victims */
     uint64_t clients; /* mask of the victims */
 };
@@ -24,10 +24,10 @@ struct storm {
 
 void storm_begin(struct storm *storm, struct stage *stage);
 
-/* Begins and ends the faults that are due. Returns 0; or not 0 if a process cannot be restarted. */
+/* Begins and ends the faults that are due. Returns 0; nonzero if a process cannot be restarted. */
 int storm_turn(struct storm *storm);
 
-/* Heals all faults. */
+/* Ends all faults. */
 int storm_end(struct storm *storm);
 
 #endif

@@ -1,4 +1,4 @@
-/* Exit codes of `redlock run`, what its command finds in the environment, and signals. */
+/* Exit codes of `redlock run`, the environment of its command, and signals. */
 #include "rig.h"
 
 #include <setjmp.h>
@@ -69,7 +69,7 @@ static void no_rights(void **state) {
     assert_true(rig_has_said(rig, "check login and database"));
 }
 
-/* Told of the masters at once: a wait would not help. */
+/* Reported by the masters at once: waiting would not help. */
 static void logins_and_databases_that_are_refused(void **state) {
     static const char *const forms[] = {"redis://:secret@127.0.0.1:%d", "redis://127.0.0.1:%d/999"};
     struct rig *rig = *state;
@@ -90,7 +90,7 @@ static void logins_and_databases_that_are_refused(void **state) {
     assert_true(rig_has_said(rig, "refused: ERR DB index"));
 }
 
-/* A server whose clock may not be read grants nothing that counts. */
+/* Grants of a server whose clock may not be read do not count. */
 static void no_right_to_be_trusted(void **state) {
     struct rig *rig = *state;
 
@@ -102,7 +102,7 @@ static void no_right_to_be_trusted(void **state) {
     assert_true(rig_has_said(rig, "the rights of its user"));
 }
 
-/* Told also where it is not all: that the server is new ends by itself. */
+/* Reported even if it is not the only cause: the quarantine of a new server ends by itself. */
 static void one_server_for_two(void **state) {
     struct rig *rig = *state;
     char list[256];
@@ -114,7 +114,7 @@ static void one_server_for_two(void **state) {
     assert_true(rig_has_said(rig, "two of the nodes are one server"));
 }
 
-/* The library refuses these, in the words of its structs. */
+/* The library refuses these, and names the fields of its structs. */
 static void options_are_named_as_they_are_written(void **state) {
     static const char *const refused[][6] = {
         {"--ttl", "60s", "k", NULL},
@@ -158,7 +158,7 @@ static void options_are_named_as_they_are_written(void **state) {
     assert_false(rig_has_said(rig, "_ms"));
 }
 
-/* Keys that look like options; REDLOCK_KEY has them on lines. */
+/* Keys that look like options; REDLOCK_KEY has one on each line. */
 static void keys_with_hyphens(void **state) {
     struct rig *rig = *state;
 
@@ -169,7 +169,7 @@ static void keys_with_hyphens(void **state) {
     assert_int_equal(RIG_RUN(rig, "run", "-a", "--", "true"), 64);
 }
 
-/* A signal that ends the command ends it also when it is stopped. */
+/* A signal that ends the command also ends it while it is stopped. */
 static void a_command_that_is_stopped(void **state) {
     struct rig *rig = *state;
 
@@ -179,7 +179,7 @@ static void a_command_that_is_stopped(void **state) {
     assert_int_equal(rig_wait(rig), 128 + SIGHUP);
 }
 
-/* Descriptors that are closed do not become the program's own. */
+/* Closed descriptors do not become the program's own. */
 static void closed_descriptors(void **state) {
     struct rig *rig = *state;
     const char *script = "\"$REDLOCK\" run inner -- sh -c "
@@ -215,7 +215,7 @@ static void mistakes(void **state) {
     assert_true(rig_has_said(rig, "no nodes"));
 }
 
-/* Options may stand behind keys, also where POSIXLY_CORRECT is set. */
+/* Options may follow keys, even if POSIXLY_CORRECT is set. */
 static void options_stand_anywhere(void **state) {
     struct rig *rig = *state;
 
@@ -266,7 +266,7 @@ static void output_that_cannot_be_written(void **state) {
 
 /*
  * Too few descriptors for /proc, for the socket between the processes, for libevent (which begins
- * at 10), for the nodes (at 12), and for the command (at 16). Nobody waits for more of them.
+ * at 10), for the nodes (at 12), and for the command (at 16). No process waits for more of them.
  */
 static void few_descriptors(void **state) {
     struct rig *rig = *state;
@@ -312,7 +312,10 @@ static void no_descriptor_is_inherited(void **state) {
                      0);
 }
 
-/* Starts the command with a socket for its stderr, of which a read is what was written at once. */
+/*
+ * Starts the command with a socket for its stderr, from which one read returns what was written at
+ * once.
+ */
 static int start_on_socket(struct rig *rig, const char *const *argv) {
     int ends[2];
 
@@ -345,7 +348,7 @@ static void an_event_is_written_at_once(void **state) {
     assert_int_equal(count, 4); /* acquired, message, gone, ended */
 }
 
-/* With --json, wherever it stands, mistakes are events. */
+/* With --json, in any position, mistakes are events. */
 static void mistakes_are_events(void **state) {
     struct rig *rig = *state;
 
@@ -378,7 +381,7 @@ static void messages_are_events(void **state) {
     rig_assert_events(rig);
 }
 
-/* A key may have any bytes; a terminal must not take them for commands. */
+/* A key may contain any bytes; a terminal must not interpret them as commands. */
 static void keys_are_safe_to_print(void **state) {
     struct rig *rig = *state;
     const char *key = "a\033]0;b\007\377";
@@ -391,7 +394,7 @@ static void keys_are_safe_to_print(void **state) {
     assert_false(rig_has_said(rig, "\033"));
 }
 
-/* Events that nobody reads any more do not end the command. */
+/* Events without a reader do not end the command. */
 static void reports_without_a_reader(void **state) {
     struct rig *rig = *state;
 
@@ -423,7 +426,7 @@ static void a_key_stays_for_min_hold(void **state) {
     assert_int_equal(RIG_RUN(rig, "run", "--no-wait", KEY, "--", "true"), 75);
 }
 
-/* A caller that blocks SIGCHLD, too, has its command end; the command inherits the mask. */
+/* Even if the caller blocks SIGCHLD, its command ends; the command inherits the mask. */
 static void signals_that_the_caller_blocks(void **state) {
     struct rig *rig = *state;
     sigset_t blocked;
@@ -438,7 +441,7 @@ static void signals_that_the_caller_blocks(void **state) {
     assert_int_equal(rig_wait(rig), 0);
 }
 
-/* Starts a command that says `alive`, and ends with 3 at the signal. */
+/* Starts a command that says `alive`, and exits with 3 at the signal. */
 static void start_trap(struct rig *rig, const char *name) {
     char script[256];
 

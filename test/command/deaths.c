@@ -1,8 +1,9 @@
 /*
- * Every way to die leaves no process of the command behind, and none outlives the validity. Most
+ * However a process dies, it leaves no process of the command, and none outlives the validity. Most
  * commands here ignore SIGTERM, and have a daemon in a session of its own.
  *
- * REDLOCK_TEST_RUNS is the number of runs against the deadline, and of the next holder; 3.
+ * REDLOCK_TEST_RUNS is the number of runs against the deadline, and of the next holder; 3 by
+ * default.
  */
 #include "rig.h"
 
@@ -40,7 +41,7 @@ static void start_stubborn(struct rig *rig, const char *option) {
     rig_wait_for_life(rig);
 }
 
-/* A pipeline below a shell: none of its processes is the first of the command. */
+/* Starts a pipeline below a shell: none of its processes is the first of the command. */
 static pid_t start_pipeline(struct rig *rig) {
     rig_start(
         rig, "run", "--ttl", "5s", KEY, "--", "sh", "-c",
@@ -76,7 +77,7 @@ static void the_keeper_is_killed(void **state) {
     assert_free(rig);
 }
 
-/* Processes that are stopped die of SIGKILL without another step of theirs. */
+/* Stopped processes die of SIGKILL without another step. */
 static void both_are_killed(void **state) {
     struct rig *rig = *state;
     pid_t keeper = start_pipeline(rig);
@@ -89,7 +90,7 @@ static void both_are_killed(void **state) {
     assert_int_equal(rig_wait(rig), 128 + SIGKILL);
 }
 
-/* With the front as the first process of a PID namespace, daemons die with it, too. */
+/* With the front as the first process of a PID namespace, even daemons die with it. */
 static void both_are_killed_in_a_pid_namespace(void **state) {
     struct rig *rig = *state;
     const char *const argv[] = {
@@ -99,7 +100,7 @@ static void both_are_killed_in_a_pid_namespace(void **state) {
     pid_t keeper;
 
     if (system("unshare --pid --kill-child --mount-proc true 2>/dev/null") != 0) {
-        skip(); /* this takes root, and a kernel or container that allows it */
+        skip(); /* this requires root, and a kernel or container that allows it */
     }
     rig_start_program(rig, argv[0], argv);
     rig_wait_for_life(rig);
@@ -182,8 +183,8 @@ static _Noreturn void be_lines(void) {
 }
 
 /*
- * The keeper collects zombies while it is stopped. The lines share a lock of the file system's, by
- * which the next holder of the key sees that none of them lives.
+ * The keeper collects zombies while it is stopped. The lines share a file lock, by which the next
+ * holder of the key detects that none of them lives.
  */
 static void the_keeper_is_stopped_and_the_command_forks(void **state) {
     struct rig *rig = *state;
@@ -204,7 +205,7 @@ static void the_keeper_is_stopped_and_the_command_forks(void **state) {
     }
 }
 
-/* The keeper goes on renewing: the deadline that the front knew is long over when it goes on. */
+/* The keeper keeps renewing: the deadline that the front knew is long over when it continues. */
 static void the_front_is_stopped_for_long(void **state) {
     struct rig *rig = *state;
     uint64_t stopped_ms;
@@ -343,7 +344,7 @@ static void keys_are_deleted(void **state) {
     assert_true(rig_has_said(rig, "\"event\":\"lost\""));
 }
 
-/* The next renewal, after a third of the TTL, is beyond the rig's patience. */
+/* The next renewal, after 1/3 of the TTL, comes after the rig's timeout. */
 static void a_watched_key_is_deleted(void **state) {
     struct rig *rig = *state;
 

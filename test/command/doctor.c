@@ -1,5 +1,5 @@
 /*
- * The doctor names each of many ills. All but a few are planted at the first of five masters, and
+ * The doctor names each of many faults. All but a few are planted at the first of five masters, and
  * the other four are a quorum.
  */
 #include "fake_clock.h"
@@ -31,8 +31,8 @@ struct ill {
     int code;
     const char *commands[3];        /* for the first master */
     void (*plant)(struct rig *rig); /* in addition */
-    const char *uri;                /* of the first node, if not as usual; %s is its address */
-    size_t count;                   /* of nodes, if not all */
+    const char *uri;                /* of the first node, if not the usual one; %s is its address */
+    size_t count;                   /* number of nodes, if not all */
 };
 
 static void kill_it(struct rig *rig) {
@@ -47,7 +47,7 @@ static void make_it_a_replica(struct rig *rig) {
     free(masters_query(rig->masters, 0, "REPLICAOF 127.0.0.1 %d", masters_port(rig->masters, 1)));
 }
 
-/* Leaves hardly any memory, for what is in use already. */
+/* Leaves almost no memory beyond what is in use. */
 static void fill_it(struct rig *rig) {
     char *info = masters_query(rig->masters, 0, "INFO memory");
     const char *used = strstr(info, "used_memory:");
@@ -72,7 +72,7 @@ static bool is_busy(const struct rig *rig) {
     return is_so;
 }
 
-/* Keeps the first master busy with a script without an end, from a process of its own. */
+/* Keeps the first master busy with an endless script, from a separate process. */
 static void keep_it_busy(struct rig *rig) {
     pid_t pid;
 
@@ -88,7 +88,7 @@ static void keep_it_busy(struct rig *rig) {
     waitpid(pid, NULL, 0);
 }
 
-/* Starts the masters again, the first of them an hour ahead. */
+/* Restarts the masters, the first of them an hour ahead. */
 static int set_clock_ahead(size_t index, void *arg) {
     return index != 0 || (setenv("LD_PRELOAD", FAKE_CLOCK_MODULE, 1) == 0 &&
                           setenv(FAKE_CLOCK_FILE, arg, 1) == 0)
@@ -112,7 +112,7 @@ static void set_it_ahead(struct rig *rig) {
     assert_non_null(rig->masters);
 }
 
-/* Starts the masters again, with arguments for all. */
+/* Restarts the masters, with arguments for all. */
 static void start_again(struct rig *rig, const char *const *arguments) {
     masters_finish(rig->masters);
     rig->masters = masters_start(RIG_MASTERS, arguments);
@@ -254,7 +254,7 @@ static void plant(struct rig *rig, const struct ill *ill) {
     }
 }
 
-/* Ill of the test that runs. */
+/* The fault of the running test. */
 static const struct ill *planted;
 
 static int set_up_ill(void **state) {
@@ -279,7 +279,7 @@ static void an_ill_is_named(void **state) {
     }
 }
 
-/* One server behind two addresses, of which either may answer first, and count. */
+/* One server behind two addresses, either of which may answer first, and count. */
 static void a_duplicate_is_named(void **state) {
     struct rig *rig = *state;
     char list[LIST_SIZE];
@@ -302,7 +302,7 @@ static void health_is_reported(void **state) {
     assert_false(rig_has_said(rig, "\033"));
 }
 
-/* Returns how often the output has a text. */
+/* Returns how often the output contains a text. */
 static size_t count(const struct rig *rig, const char *text) {
     char *output = rig_output(rig);
     size_t count = 0;
@@ -314,7 +314,7 @@ static size_t count(const struct rig *rig, const char *text) {
     return count;
 }
 
-/* One missing right, which many commands need, is told once for each feature. */
+/* One missing right, which many commands need, is reported once for each feature. */
 static void a_right_is_reported_once(void **state) {
     struct rig *rig = *state;
 
@@ -325,7 +325,7 @@ static void a_right_is_reported_once(void **state) {
     assert_int_equal(count(rig, "for waiting in line its user lacks"), 1);
 }
 
-/* All nodes of a host are named, under whichever name of it. */
+/* All nodes of a host are named, whichever of its names they use. */
 static void a_host_is_reported_once(void **state) {
     struct rig *rig = *state;
     char list[LIST_SIZE];
@@ -341,7 +341,7 @@ static void a_host_is_reported_once(void **state) {
     assert_true(rig_has_said(rig, text));
 }
 
-/* Asks a server of another kind in each way. */
+/* Queries another kind of server in each way. */
 static void ask_all(struct rig *rig, const char *answer) {
     struct oddity oddity = oddity_start(answer);
     char uri[64];
@@ -371,7 +371,7 @@ static void odd_answers_are_no_harm(void **state) {
     assert_true(rig_has_said(rig, "it does not speak as Redis does"));
 }
 
-/* A server whose cursor stays where it is is not asked for ever. */
+/* A server whose cursor never moves is not asked forever. */
 static void a_scan_without_end_is_left(void **state) {
     struct rig *rig = *state;
     struct oddity oddity = oddity_start("*2\r\n$1\r\n1\r\n*0\r\n");
@@ -385,7 +385,7 @@ static void a_scan_without_end_is_left(void **state) {
     oddity_end(&oddity);
 }
 
-/* A page without a cursor is no end of the list, and programs learn which node failed. */
+/* A page without a cursor does not end the list, and programs learn which node failed. */
 static void a_scan_without_cursor_fails(void **state) {
     struct rig *rig = *state;
     struct oddity oddity = oddity_start("*2\r\n$-1\r\n*0\r\n");
@@ -402,7 +402,7 @@ static void a_scan_without_cursor_fails(void **state) {
     oddity_end(&oddity);
 }
 
-/* Asks a server directly, with the least patience, in vain. */
+/* Queries a server directly, with the shortest timeout, without success. */
 static void ask_in_vain(struct rig *rig, const struct oddity *oddity, const char *why) {
     char uri[64];
 
@@ -415,7 +415,7 @@ static void ask_in_vain(struct rig *rig, const struct oddity *oddity, const char
                      1);
 }
 
-/* A server that sends its answer byte by byte is not listened to for ever. */
+/* The answer of a server that sends it byte by byte is not read forever. */
 static void an_answer_has_its_time(void **state) {
     struct rig *rig = *state;
     struct oddity oddity = oddity_start_slow();
@@ -424,7 +424,7 @@ static void an_answer_has_its_time(void **state) {
     oddity_end(&oddity);
 }
 
-/* No memory is taken for an array that is announced, and never comes. */
+/* No memory is allocated for an array that is announced, and never comes. */
 static void an_array_has_a_bound(void **state) {
     struct rig *rig = *state;
     struct oddity oddity = oddity_start("*2147483647\r\n");
@@ -433,7 +433,7 @@ static void an_array_has_a_bound(void **state) {
     oddity_end(&oddity);
 }
 
-/* Escape sequences of a server do nothing to a terminal. */
+/* Escape sequences of a server have no effect on a terminal. */
 static void errors_are_fit_for_terminals(void **state) {
     struct rig *rig = *state;
     char *output;
@@ -447,7 +447,7 @@ static void errors_are_fit_for_terminals(void **state) {
     free(output);
 }
 
-/* Has the doctor look at a server of another kind. */
+/* Makes the doctor examine another kind of server. */
 static void look_at(struct rig *rig, const struct oddity_answer *answers) {
     struct oddity oddity = oddity_start_with(answers);
     char uri[64];
@@ -458,7 +458,7 @@ static void look_at(struct rig *rig, const struct oddity_answer *answers) {
     oddity_end(&oddity);
 }
 
-/* Valkey names a version of Redis, too, for programs that know nothing else. */
+/* Valkey also reports a version of Redis, for programs that know nothing else. */
 static void valkey_is_called_by_its_version(void **state) {
     static const struct oddity_answer answers[] = {
         {"INFO", "$71\r\n# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\n"

@@ -1,4 +1,4 @@
-/* The commands that look at locks and nodes: inspect, watch, list, nodes new, dev. */
+/* The commands that inspect locks and nodes: inspect, watch, list, nodes new, dev. */
 #include "rig.h"
 
 #include <setjmp.h>
@@ -103,7 +103,7 @@ static void locks_are_listed(void **state) {
     }
 }
 
-/* Locks of other makes are told from caches by the same value at a quorum, with an expiry. */
+/* Foreign locks are distinguished from caches by the same value at a quorum, with an expiry. */
 static void locks_of_other_makes_are_listed(void **state) {
     struct rig *rig = *state;
 
@@ -141,7 +141,7 @@ static void name_plain_nodes(struct rig *rig) {
     setenv("REDLOCK_NODES", list, 1);
 }
 
-/* With a max_ttl of a second, the servers are up for long enough soon. */
+/* With a max_ttl of 1 s, the servers have soon been up long enough. */
 static void new_masters_are_marked(void **state) {
     struct rig *rig = *state;
     char *marker;
@@ -156,7 +156,7 @@ static void new_masters_are_marked(void **state) {
     assert_int_equal(
         RIG_RUN(rig, "run", "--ttl", "1s", "--max-ttl", "1s", "--wait", "30s", "key", "--", "true"),
         0);
-    /* The library has kept the marker, which says that the memory is sound since ever. */
+    /* The library has kept the marker, which says that the memory has always been intact. */
     marker = masters_query(rig->masters, 0, "GET redlock:marker");
     assert_memory_equal(marker, "1:", 2);
     free(marker);
@@ -181,7 +181,7 @@ static void nobody_is_marked_unasked(void **state) {
     assert_null(masters_query(rig->masters, 0, "GET redlock:marker"));
 }
 
-/* Results that nobody can read are a failure, and masters without a reader end. */
+/* Results without a reader are a failure, and masters without a reader end. */
 static void output_is_written_or_failed(void **state) {
     struct rig *rig = *state;
 
@@ -198,7 +198,7 @@ static void output_is_written_or_failed(void **state) {
 
 #define TOKEN "0123456789012345678901234567890123456789"
 
-/* Names that the library keeps for itself are no locks, and end nothing. */
+/* Names that the library reserves are no locks, and end nothing. */
 static void names_of_no_locks_are_skipped(void **state) {
     static const char *const names[] = {"a::queue",   "b::fence",  "c::readers",
                                         "d::permits", "e::writer", "::queue"};
@@ -226,7 +226,7 @@ static void make_locks(struct rig *rig, size_t master, int count) {
                        count));
 }
 
-/* A lock is one name, however many nodes tell of it. */
+/* A lock is one name, however many nodes report it. */
 static void each_lock_counts_once(void **state) {
     struct rig *rig = *state;
 
@@ -253,7 +253,7 @@ static void too_many_locks_are_cut(void **state) {
     assert_false(rig_has_said(rig, "lock:10001"));
 }
 
-/* No part of a password is shown, nor taken for a host, where the user forgot an escape. */
+/* If the user forgot an escape, no part of a password is shown, or mistaken for a host. */
 static void passwords_stay_secret(void **state) {
     static const char *const lists[] = {
         "redis://user:hun@ter2@127.0.0.1:1",  "redis://user:hun,ter2@127.0.0.1:1",
@@ -275,7 +275,7 @@ static void passwords_stay_secret(void **state) {
     assert_true(rig_has_said(rig, "127.0.0.1:1: Connection refused"));
 }
 
-/* A list may be written on lines, and with a comma too many. */
+/* A list may be written on several lines, and with an extra comma. */
 static void nodes_stand_on_lines(void **state) {
     struct rig *rig = *state;
     char list[RIG_MASTERS * 96] = ", ";
@@ -287,7 +287,7 @@ static void nodes_stand_on_lines(void **state) {
     assert_int_equal(RIG_RUN(rig, "inspect", "-n", list, "key"), 0);
     assert_true(rig_has_said(rig, "key: free"));
     assert_int_equal(RIG_RUN(rig, "inspect", "-n", ", ", "key"),
-                     64); /* not as REDLOCK_NODES says */
+                     64); /* does not fall back on REDLOCK_NODES */
 }
 
 static void keys_elsewhere_are_seen(void **state) {
@@ -304,7 +304,7 @@ static void keys_elsewhere_are_seen(void **state) {
     assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "-n", uri), 1);
 }
 
-/* Two databases of a server, and sockets, have names of their own. */
+/* Two databases of a server, and sockets, have separate names. */
 static void nodes_are_distinguished(void **state) {
     struct rig *rig = *state;
     char list[512];
@@ -345,7 +345,7 @@ static void masters_for_a_moment(void **state) {
     assert_int_equal(RIG_RUN(rig, "dev", "none"), 64);
 }
 
-/* The advice is about what keeps the masters from starting. */
+/* The advice is about what prevents the masters from starting. */
 static void masters_that_do_not_start(void **state) {
     struct rig *rig = *state;
 
@@ -394,7 +394,7 @@ static void the_end_of_a_master_is_reported(void **state) {
     assert_true(rig_has_said(rig, " has ended, by signal 9; 0 of 2 run\n"));
 }
 
-/* A password may be long, as those of clouds are, and is then no other. */
+/* A password may be long, as in clouds, and is used in full. */
 static void passwords_may_be_long(void **state) {
     struct rig *rig = *state;
     char password[601];

@@ -24,7 +24,7 @@
 
 #define DRIP_MS 20
 
-/* Begins an answer of a gigabyte. Returns false once the client is gone. */
+/* Begins an answer of 1 GB. Returns false once the client is gone. */
 static bool drip(int socket) {
     const char *part = "$1000000000\r\n";
 
@@ -35,7 +35,7 @@ static bool drip(int socket) {
     return false;
 }
 
-/* Returns whether a command of RESP, "*1\r\n$4\r\nPING\r\n", begins with a word. */
+/* Returns whether a RESP command, "*1\r\n$4\r\nPING\r\n", begins with a word. */
 static bool is_command(const char *text, const char *word) {
     for (int lines = 0; lines < 2 && text != NULL; lines++) {
         text = strchr(text, '\n');
@@ -51,7 +51,9 @@ static const char *answer_to(const struct oddity_answer *answers, const char *te
     return answers->answer;
 }
 
-/* Answers each command in what has come, by its '*'. Returns whether the client is still there. */
+/*
+ * Answers each received command, identified by its '*'. Returns whether the client is still there.
+ */
 static bool serve(int socket, const struct oddity_answer *answers) {
     char bytes[4096];
     ssize_t length = read(socket, bytes, sizeof(bytes) - 1);

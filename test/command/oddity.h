@@ -1,4 +1,4 @@
-/* A server of another kind, in a process of its own: it has few answers. */
+/* A server of another kind, in a separate process, with few answers. */
 #ifndef REDLOCK_TEST_COMMAND_ODDITY_H
 #define REDLOCK_TEST_COMMAND_ODDITY_H
 
@@ -9,19 +9,19 @@ struct oddity {
     int port;
 };
 
-/* What it answers to a command, in RESP; by the first word of that, or NULL: to all others. */
+/* An answer, in RESP, to the commands with a given first word; NULL: to all others. */
 struct oddity_answer {
     const char *command;
     const char *answer;
 };
 
-/* Starts a server that gives each command the same answer; it ends with this process. */
+/* Starts a server that gives each command the same answer. It ends with this process. */
 struct oddity oddity_start(const char *answer);
 
-/* Starts one with some answers, which end with that to all other commands. */
+/* Starts a server with several answers, the last of which is for all other commands. */
 struct oddity oddity_start_with(const struct oddity_answer *answers);
 
-/* Starts a server that begins to answer, and goes on with a byte now and then, without end. */
+/* Starts a server that begins to answer, and continues with one byte at a time, without end. */
 struct oddity oddity_start_slow(void);
 void oddity_end(const struct oddity *oddity);
 

@@ -21,7 +21,7 @@ report() {
     fi
 }
 
-# missing PATTERN-BEFORE FILE WORD...: those of the words that do not stand in the file
+# missing PATTERN-BEFORE FILE WORD...: those of the words that the file lacks
 missing() {
     before=$1
     file=$2

@@ -1,8 +1,8 @@
 /*
- * Exclusion: processes of `redlock run` want one key, beside a client that knows nothing of
- * queues. Each command makes a file that must not be there, and removes it.
+ * Exclusion: processes of `redlock run` want one key, beside a client that knows nothing of queues.
+ * Each command creates a file that must not exist, and removes it.
  *
- * REDLOCK_TEST_RUNS is the number of runs of each of the processes; 2.
+ * REDLOCK_TEST_RUNS is the number of runs of each of the processes; 2 by default.
  */
 #include "rig.h"
 
@@ -20,7 +20,7 @@
 #define RUNS 2
 #define PLAIN_RUNS 10
 
-/* `set -C` makes a file with O_EXCL. */
+/* `set -C` creates a file with O_EXCL. */
 #define EXCLUSIVE                                                                                  \
     "set -C; : >\"$FOLDER/held\" || { echo overlap; exit 1; }; "                                   \
     "echo x >>\"$FOLDER/runs\"; rm \"$FOLDER/held\""
@@ -76,7 +76,7 @@ static void one_at_a_time(void **state) {
     assert_int_equal(count_lines(rig), CONTENDERS * runs);
 }
 
-/* Takes the key at one master after the other, as other makes' clients do. */
+/* Acquires the key at one master after the other, as foreign clients do. */
 static bool take_plainly(struct rig *rig) {
     size_t granted = 0;
 

@@ -47,7 +47,7 @@ static void set_nodes(const struct masters *masters) {
     setenv("REDLOCK_NODES", list, 1);
 }
 
-/* Commands inherit which signals are ignored or blocked: by whoever runs the tests, too. */
+/* Commands inherit which signals are ignored or blocked, even from the caller of the tests. */
 static void receive_all_signals(void) {
     sigset_t none;
 
@@ -156,7 +156,7 @@ pid_t rig_child_of(pid_t pid) {
     return child;
 }
 
-/* Waits until the pipe says something (true), or has no writer any more (false). */
+/* Waits until the pipe has a message (true), or has no writer any more (false). */
 static bool read_alive(const struct rig *rig) {
     struct pollfd polled = {.fd = rig->alive, .events = POLLIN};
     char bytes[64];
@@ -168,7 +168,9 @@ static bool read_alive(const struct rig *rig) {
 void rig_wait_for_life(struct rig *rig) {
     char bytes[64];
 
-    /* Without a writer, before the first or after the last one, a read is the end of the file. */
+    /*
+     * Without a writer, before the first or after the last one, a read returns the end of the file.
+     */
     RIG_WAIT_UNTIL(read(rig->alive, bytes, sizeof(bytes)) > 0);
 }
 

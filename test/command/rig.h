@@ -1,6 +1,4 @@
-/*
- * A rig for tests of the command `redlock`: five masters, and processes of the command on them.
- */
+/* A rig for tests of the command `redlock`: five masters, and processes of the command. */
 #ifndef REDLOCK_TEST_COMMAND_RIG_H
 #define REDLOCK_TEST_COMMAND_RIG_H
 
@@ -13,20 +11,20 @@
 #include <sys/types.h>
 
 #define RIG_MASTERS 5
-/* Bound on every waiting, in ms: generous, for machines that are busy. */
+/* Limit of every wait, in ms: generous, for busy machines. */
 #define RIG_LIMIT_MS 60000
 #define RIG_PATH (FOLDER_SIZE + 32)
 
 /*
- * $REDLOCK_NODES is set to the masters, $ALIVE to a pipe: the processes under test open it for
- * writing, and the test sees when all of them have ended. $FOLDER is for files.
+ * A rig. $REDLOCK_NODES is set to the masters, $ALIVE to a pipe: the processes under test open it
+ * for writing, so the test notices when all of them have ended. $FOLDER is for files.
  */
 struct rig {
     struct masters *masters;
     char folder[FOLDER_SIZE];
-    char output_path[RIG_PATH]; /* stdout and stderr of the processes, one behind the other */
+    char output_path[RIG_PATH]; /* stdout and stderr of the processes, one after the other */
     int alive;                  /* the pipe's end for reading */
-    pid_t pid;                  /* of the last process that was started, not waited for yet; or 0 */
+    pid_t pid;                  /* the last process that was started and not waited for yet; or 0 */
 };
 
 /* Fixtures for cmocka; *state is the rig. */
@@ -48,30 +46,30 @@ int rig_wait(struct rig *rig);
 /* Runs the command to its end; returns its exit code. */
 #define RIG_RUN(rig, ...) (rig_start((rig), __VA_ARGS__, NULL), rig_wait(rig))
 
-/* Waits until a process has written to $ALIVE; and until all that had it open have ended. */
+/* Wait until a process has written to $ALIVE; until all processes that had it open have ended. */
 void rig_wait_for_life(struct rig *rig);
 void rig_wait_for_death(struct rig *rig);
 
 /* Returns the output so far, which the caller frees. */
 char *rig_output(const struct rig *rig);
 
-/* Returns whether the output contains the text; waits for it. */
+/* Waits for the text in the output; returns whether it came. */
 bool rig_has_said(const struct rig *rig, const char *text);
 void rig_wait_for_text(const struct rig *rig, const char *text);
 
 /* Fails the test unless each line of the output is an event, as of `redlock run --json`. */
 void rig_assert_events(const struct rig *rig);
 
-/* Returns the last number behind `name` in the output, as in "name":17; 0: there is none. */
+/* Returns the last number after `name` in the output, as in "name":17; 0: there is none. */
 uint64_t rig_number(const struct rig *rig, const char *name);
 
-/* Returns the only child of a process; waits for it. */
+/* Waits for the only child of a process, and returns it. */
 pid_t rig_child_of(pid_t pid);
 
 /* Returns the time since 1970, in ms. */
 uint64_t rig_wall_ms(void);
 
-/* Pauses between two looks at a condition; fails the test at the limit. */
+/* Pauses between two checks of a condition; fails the test at the limit. */
 void rig_wait_a_moment(struct poll_timeout *timeout, const char *condition);
 
 #define RIG_WAIT_UNTIL(condition)                                                                  \

@@ -1,5 +1,5 @@
 /*
- * Job control: a shell on a terminal of its own runs `redlock run`, as people do. The terminal's
+ * Job control: a shell on a terminal of its own runs `redlock run`, as users do. The terminal's
  * keys act on the command.
  */
 #include "rig.h"
@@ -27,11 +27,11 @@
 struct terminal {
     int fd;
     pid_t shell;
-    char text[65536]; /* all that was shown */
+    char text[65536]; /* everything that was shown */
     size_t length;
 };
 
-/* Starts a program, as the leader of the terminal's session. */
+/* Starts a program as the leader of the terminal's session. */
 static void start_on_terminal(struct terminal *terminal, const char *name, const char *option,
                               const char *argument) {
     *terminal = (struct terminal){0};
@@ -55,7 +55,7 @@ static bool shows(struct terminal *terminal, const char *text) {
     return strstr(terminal->text, text) != NULL;
 }
 
-/* Waits until the text is shown, and forgets what was shown up to there. */
+/* Waits until the text is shown, and discards what was shown up to there. */
 static void expect(struct terminal *terminal, const char *text) {
     size_t used;
 
@@ -97,7 +97,7 @@ static void close_terminal(struct terminal *terminal) {
     assert_int_equal(waitpid(terminal->shell, &status, 0), terminal->shell);
 }
 
-/* Types a command that says "begun" and does not end, and has Ctrl-C end it with the code 130. */
+/* Types a command that says "begun" and does not end, and ends it by Ctrl-C with the code 130. */
 static void begin_and_interrupt(const char *command) {
     struct terminal terminal;
 
@@ -114,7 +114,7 @@ static void ctrl_c_ends_the_command(void **state) {
     begin_and_interrupt("\"$REDLOCK\" run key -- sh -c 'echo be\"\"gun; exec sleep 1000'\n");
 }
 
-/* A second turn of the loop would not end. */
+/* A second iteration of the shell's loop would not end. */
 static void ctrl_c_ends_a_loop(void **state) {
     (void)state;
     begin_and_interrupt("bash -c 'for i in 1 2; do \"$REDLOCK\" run key -- "
@@ -154,7 +154,7 @@ static void ctrl_z_stops_the_job(void **state) {
     close_terminal(&terminal);
 }
 
-/* A job that is stopped before it has the lock leaves the line, and the lock to others. */
+/* A job that is stopped before it has the lock leaves the queue, and the lock to others. */
 static void ctrl_z_stops_the_waiting(void **state) {
     struct rig *rig = *state;
     struct terminal terminal;
@@ -226,7 +226,7 @@ static void a_pipeline_that_reads(void **state) {
     close_terminal(&terminal);
 }
 
-/* Nobody could continue what Ctrl-Z stops. */
+/* No shell could continue what Ctrl-Z stops. */
 static void no_job_control(void **state) {
     struct rig *rig = *state;
     struct terminal terminal;
@@ -280,7 +280,7 @@ static bool shows_twice(struct terminal *terminal, const char *text) {
     return first != NULL && strstr(first + 1, text) != NULL;
 }
 
-/* Of two jobs that wait, the one in the background leaves the terminal to the other. */
+/* Of two waiting jobs, the one in the background leaves the terminal to the other. */
 static void the_waiting_is_shown_in_the_foreground(void **state) {
     struct rig *rig = *state;
     struct terminal terminal;

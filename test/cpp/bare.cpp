@@ -1,4 +1,4 @@
-/* redlock.hpp without exceptions and RTTI: all of it compiles, and what is empty refuses. */
+/* redlock.hpp without exceptions and RTTI: all of it compiles, and empty objects refuse calls. */
 #include <redlock.hpp>
 
 using redlock::status;

@@ -1,6 +1,6 @@
 /*
- * redlock.hpp with coroutines: results that are awaited, coroutines that are destroyed while they
- * wait, tasks, and exceptions in them.
+ * redlock.hpp with coroutines: awaited results, coroutines that are destroyed while they wait,
+ * tasks, and exceptions in them.
  */
 #include "memory.h"
 #include "world.h"
@@ -29,7 +29,7 @@ template <class F> static void run_task(void **state, F make) {
     redlock::client client = connected(f);
     redlock::task task = client.start(make(f, client));
 
-    assert_false(task.done()); /* all that these await needs the loop */
+    assert_false(task.done()); /* everything that these await needs the loop */
     wait_done(f, task);
     wait_closed(f, client);
 }
@@ -64,7 +64,7 @@ static redlock::task use_all(fixture *f, redlock::client &client) {
     assert_true(failed.explain() == message(status::held) && failed.report().empty());
     assert_true(!lock && co_await lock.release() == status::invalid);
     assert_true((co_await client.inspect("")).code == status::invalid);
-    wait_released(f, "a"); /* that no key of a shorter name was taken */
+    wait_released(f, "a"); /* no key of a shorter name was acquired */
 }
 
 static void each_call_can_be_awaited(void **state) {
@@ -105,7 +105,7 @@ static void results_that_nobody_awaits_leave_nothing(void **state) {
     wait_released(f, "other");
 }
 
-/* A result that came before somebody awaits it; the lock in it goes with it. */
+/* A result that came before it is awaited; the lock in it goes with it. */
 static void a_lock_that_nobody_took_is_released(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
@@ -428,7 +428,7 @@ static void tasks_are_owned_or_detached(void **state) {
     wait_closed(f, client);
 }
 
-/* A type of coroutine of somebody else. */
+/* A foreign type of coroutine. */
 struct foreign {
     struct promise_type {
         foreign get_return_object() {

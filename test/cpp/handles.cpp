@@ -1,6 +1,6 @@
 /*
- * redlock.hpp without coroutines: each call of the library, who owns what, and what a callable may
- * do: throw, and destroy all that is around it.
+ * redlock.hpp without coroutines: each call of the library, ownership, and what a callable may do:
+ * throw, and destroy everything around it.
  */
 #include "memory.h"
 #include "world.h"
@@ -14,7 +14,7 @@
 
 using redlock::status;
 
-/* ------------------------------------------------------------------------------ what compiles */
+/* -------------------------------------------------------------------------------- what compiles */
 
 template <class T> constexpr bool is_duration = std::is_convertible_v<T, redlock::duration>;
 static_assert(is_duration<std::chrono::milliseconds> && is_duration<std::chrono::seconds>);
@@ -39,7 +39,10 @@ constexpr bool is_moved_only =
 static_assert(is_moved_only<redlock::client> && is_moved_only<redlock::lock>);
 static_assert(!std::is_copy_constructible_v<redlock::outcome>);
 
-/* A status that this header lacks does not compile here; one that redlock.h lacks, not there. */
+/*
+ * A status that this header lacks does not compile here; one that redlock.h lacks does not compile
+ * there.
+ */
 constexpr int number_of_statuses() {
     int count = 0;
 #define COUNT(name, value, text) count++;
@@ -102,7 +105,7 @@ static void no_memory_is_a_refusal(void **state) {
     wait_closed(f, client);
 }
 
-/* A view that is empty for want of memory must not read as that of a free key. */
+/* A view that is empty for lack of memory must not read as that of a free key. */
 static void a_view_that_cannot_be_copied_is_no_view(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
@@ -120,7 +123,7 @@ static void a_view_that_cannot_be_copied_is_no_view(void **state) {
     wait_for(
         f, [&] { return code.has_value(); }, "the key is inspected");
     assert_true(code == status::no_memory && is_empty);
-    client.rethrow(); /* nothing: the code tells it */
+    client.rethrow(); /* nothing: the code says it */
     lock.reset();
     wait_closed(f, client);
 }
@@ -531,10 +534,13 @@ static void a_lock_may_outlive_its_client(void **state) {
         f, [&] { return reported == status::ok; }, "the release is told");
     assert_true(lost.report().empty());
     wait_released(f, "other");
-    assert_false(is_reported); /* a handle that was reset is told nothing */
+    assert_false(is_reported); /* a handle that was reset is not notified */
 }
 
-/* The close tells two losses in one turn: the first told resets both handles, its own included. */
+/*
+ * The close reports two losses in one turn: the first callback resets both handles, its own
+ * included.
+ */
 static void a_loss_may_reset_all_handles(void **state) {
     auto *f = static_cast<fixture *>(*state);
     auto client = std::make_unique<redlock::client>(connected(f));
@@ -555,10 +561,10 @@ static void a_loss_may_reset_all_handles(void **state) {
         f, [&] { return reported > 0; }, "a loss is told");
     wait_released(f, KEY);
     wait_released(f, "other");
-    assert_int_equal(reported, 1); /* a handle that was reset is told nothing */
+    assert_int_equal(reported, 1); /* a handle that was reset is not notified */
 }
 
-/* The holder lets go of its lock during the close, so that its on_lost is not called. */
+/* The holder releases its lock during the close, so that its on_lost is not called. */
 static void a_lock_is_released_while_its_client_closes(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
@@ -689,7 +695,7 @@ static void callables_are_destroyed_when_they_were_called(void **state) {
     wait_closed(f, client);
 }
 
-/* Though the attempt of the request lives on. */
+/* The attempt of the request, however, lives on. */
 static void the_callable_of_a_loss_goes_when_none_can_be_reported(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
@@ -749,7 +755,7 @@ static void the_callable_of_a_loss_goes_when_none_can_be_reported(void **state) 
     assert_int_equal(attempts.size(), 5);
 }
 
-/* An object that owns all of a lock, and is owned by the callable of its loss alone. */
+/* An object that owns everything of a lock, and is owned only by the callable of its loss. */
 static void the_callable_of_a_loss_may_own_the_handles(void **state) {
     auto *f = static_cast<fixture *>(*state);
     struct holder {
@@ -924,7 +930,7 @@ static void an_exception_is_thrown_where_the_loop_was_run(void **state) {
 
     assert_true(bool(client.acquire(
         request_of(KEY), [](redlock::acquisition) { throw std::runtime_error("acquired"); })));
-    assert_int_equal(event_base_dispatch(f->base), 0); /* which else would not return */
+    assert_int_equal(event_base_dispatch(f->base), 0); /* otherwise this would not return */
     assert_true(event_base_got_break(f->base));
     try {
         client.rethrow();
@@ -955,20 +961,20 @@ static void an_exception_from_outside_of_the_loop_breaks_the_next(void **state) 
             is_called = true;
             throw std::runtime_error("acquired");
         })));
-        assert_false(is_armed); /* the hook was called in the call */
+        assert_false(is_armed); /* the hook was called inside the call */
     };
     auto kept = [&] { return text_of(redlock::detail::caught([&] { client.rethrow(); })); };
     auto is_broken = [f] { return event_base_got_break(f->base); };
 
-    /* Found at once: then the loop is broken by the callable's own alone. */
+    /* Found at once: then only the callable itself breaks the loop. */
     begin();
     assert_true(kept() == "trace");
-    run_turns(f, 1); /* which forgets a break from outside */
+    run_turns(f, 1); /* this forgets a break from outside */
     wait_for(f, is_broken, "the loop is broken");
     assert_true(is_called && kept() == "acquired");
     wait_released(f, KEY);
 
-    /* Not looked for: it breaks the loop, as do the later ones, and is the one that is kept. */
+    /* Not looked for: it breaks the loop, like the later ones, and is the one that is kept. */
     is_called = false;
     begin();
     run_turns(f, 1);
@@ -1004,7 +1010,7 @@ static void an_exception_that_nobody_takes_ends_the_program(void **state) {
         request_of(KEY), [](redlock::acquisition) { throw std::runtime_error("acquired"); })));
     event_base_dispatch(f->base);
     assert_terminates([&] { client.reset(); });
-    try { /* not while another is on its way */
+    try { /* not while another one is propagating */
         redlock::client dropped = std::move(*client);
         throw std::logic_error("another");
     } catch (const std::logic_error &) {
@@ -1017,7 +1023,8 @@ static void an_exception_that_nobody_takes_ends_the_program(void **state) {
             return event_base_get_num_events(f->base, EVENT_BASE_COUNT_ADDED) == 1;
         },
         "the client is closed");
-    assert_int_equal(breaks, 1); /* the first: what was dropped with the client breaks no loop */
+    /* the first one: what was dropped with the client breaks no loop */
+    assert_int_equal(breaks, 1);
     wait_released(f, KEY);
 }
 

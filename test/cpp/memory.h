@@ -1,4 +1,4 @@
-/* The C++ heap of a test program, counted; can refuse. */
+/* The C++ heap of a test program, with a count of its allocations, and with refusals. */
 #ifndef REDLOCK_TEST_MEMORY_H
 #define REDLOCK_TEST_MEMORY_H
 

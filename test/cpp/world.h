@@ -9,7 +9,7 @@ extern "C" {
 #include "master_data.h"
 }
 
-/* For objects that say whether they are empty, also. */
+/* The assertions also accept objects that convert explicitly to bool. */
 #undef assert_true
 #undef assert_false
 #define assert_true(c) _assert_true(static_cast<bool>(c), #c, __FILE__, __LINE__)
@@ -19,7 +19,7 @@ extern "C" {
 
 using std::chrono::milliseconds;
 
-/* Turns the loop until the condition, a callable, holds; `what` as in run_until. */
+/* Turns the loop until the condition, a callable, holds. `what` as in run_until. */
 template <class F> void wait_for(fixture *f, F condition, const char *what) {
     run_until(
         f, [](void *arg) { return static_cast<bool>((*static_cast<F *>(arg))()); }, &condition,
@@ -61,7 +61,7 @@ inline redlock::client connected(fixture *f) {
     return connected(f, patient(f));
 }
 
-/* Closes the client, and waits until that has been told. */
+/* Closes the client, and waits until its callback has come. */
 inline void wait_closed(fixture *f, redlock::client &client) {
     bool is_closed = false;
     assert_true(client.close([&](std::uint64_t) { is_closed = true; }) == redlock::status::ok);
@@ -69,7 +69,7 @@ inline void wait_closed(fixture *f, redlock::client &client) {
         f, [&] { return is_closed; }, "the client is closed");
 }
 
-/* Ends the test as finish does, when clients that were destroyed have closed: one event is left. */
+/* Ends the test as finish does, after destroyed clients have closed: one event is left. */
 inline int finish_closed(void **state) {
     auto *f = static_cast<fixture *>(*state);
     wait_for(
@@ -88,7 +88,7 @@ inline redlock::request request_of(std::string_view key) {
     return request;
 }
 
-/* Acquires, and returns the lock; an empty one with *code after a failure. */
+/* Acquires, and returns the lock; after a failure, an empty one with *code. */
 template <class L = redlock::detail::nothing>
 redlock::lock get(fixture *f, redlock::client &client, const redlock::request &request,
                   redlock::status *code = nullptr, redlock::on_lost<L> loss = {}) {

@@ -83,7 +83,7 @@ program_of() {
     ' "$page" | sed "s|build/lib/|$build/lib/|"
 }
 
-# run_traced RUNS: runs bpftrace, and beside it so often a program that holds a lock for a second
+# run_traced RUNS: runs bpftrace and, RUNS times beside it, a program that holds a lock for 1 s
 run_traced() {
     bpftrace "$work/program.bt" >"$work/told" 2>&1 &
     tracer=$!
@@ -95,7 +95,7 @@ run_traced() {
     finish
 }
 
-# traces N TEXT: the n-th command prints the text; how long it takes to attach itself is not known
+# traces N TEXT: the n-th command prints the text; the time that it takes to attach is unknown
 traces() {
     program_of "$1" >"$work/program.bt"
     for runs in 2 4 8 16; do

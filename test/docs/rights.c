@@ -1,9 +1,9 @@
 /*
- * Checks the table of rights in the operating guide on real masters: for each row, a user with the
- * rights of the first row and of this row can use the feature; and a user who lacks any one right
+ * Checks the table of rights in the operating guide on real masters. For each row, a user with the
+ * rights of the first row and of this row can use the feature, and a user who lacks any one right
  * of this row cannot.
  *
- *     rights PAGE
+ *   rights PAGE
  */
 #include "masters.h"
 
@@ -22,7 +22,7 @@
 #define TTL_MS 500
 #define MAX_TTL_MS 2000
 
-/* The place of a bar that is part of a right, while a row of the table is split. */
+/* The stand-in for a bar that is part of a right, while a row of the table is split. */
 #define HIDDEN_BAR '\x01'
 #define LIMIT_S 60
 #define WORDS_MAX 32
@@ -37,10 +37,10 @@ struct run {
     struct masters *masters;
     struct event_base *base;
     redlock_client *client;
-    redlock_client *admin; /* of the default user, who may do everything */
+    redlock_client *admin; /* of the default user, who has all rights */
     char uris[2 * NODES + 1][128];
     const char *nodes[2 * NODES + 1];
-    bool has_all_rights; /* that the feature needs */
+    bool has_all_rights; /* whether the user has all rights of the feature */
     bool is_over;
     redlock_status status;
     redlock_lock *lock;
@@ -102,7 +102,7 @@ static void on_closed(void *arg) {
     on_end(NULL, REDLOCK_OK, arg);
 }
 
-/* Waits for a call that has returned `accepted`; whether it ended well. */
+/* Waits for a call that has returned `accepted`; returns whether it succeeded. */
 static bool ends_well(struct run *run, redlock_status accepted) {
     if (accepted == REDLOCK_OK) {
         wait_for(run);
@@ -128,7 +128,7 @@ static bool release(struct run *run) {
     return ends_well(run, redlock_release(run->lock, on_end, run));
 }
 
-/* The life of a lock: acquired, extended, released. */
+/* Acquires, extends and releases a lock; returns whether all succeeded. */
 static bool live(struct run *run, const redlock_request *request) {
     if (!acquire(run, run->client, request)) {
         return false;
@@ -156,7 +156,7 @@ static redlock_client *connect_to(struct run *run, const char *login, const char
     options.nodes = run->nodes;
     options.node_count = NODES;
     options.max_ttl_ms = MAX_TTL_MS;
-    options.node_timeout_ms = 5000; /* a busy machine is no missing right */
+    options.node_timeout_ms = 5000; /* so that a busy machine does not look like a missing right */
     options.stall_timeout_ms = 20000;
     if (redlock_client_create(run->base, &options, &client, &error) != REDLOCK_OK) {
         die(error.message);
@@ -166,7 +166,7 @@ static redlock_client *connect_to(struct run *run, const char *login, const char
 
 /* ------------------------------------------------------------------------------- features */
 
-/* Twice: the first call of a script on a connection is an EVAL, later ones are EVALSHA. */
+/* Runs twice: the first call of a script on a connection is an EVAL, later ones are EVALSHA. */
 static bool use_lock(struct run *run) {
     redlock_request request = request_for(KEY);
 
@@ -238,7 +238,9 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     *(bool *)arg = true;
 }
 
-/* Returns whether each node has watched the key before its holder, who renews no more, lost it. */
+/*
+ * Returns whether each node has watched the key before its holder, who no longer renews, lost it.
+ */
 static bool use_watch(struct run *run) {
     redlock_request request = request_for(KEY);
     struct timeval tick = {.tv_usec = 10000};
@@ -307,8 +309,8 @@ static bool use_replicas(struct run *run) {
 /* ------------------------------------------------------------------------ waiting in the queue */
 
 /*
- * Lets the masters' holder of the key be somebody who does not release it. Where a right is missing
- * the key expires, because the request may never stand in the queue.
+ * Gives the key at the masters to a holder that does not release it. If a right is missing, the key
+ * expires, because the request may never queue.
  */
 static void take_by_hand(struct run *run) {
     for (size_t i = 0; i < NODES; i++) {
@@ -319,7 +321,7 @@ static void take_by_hand(struct run *run) {
     }
 }
 
-/* Lets the key expire, which pushes it to nobody. */
+/* Makes the key expire, which pushes it to no waiter. */
 static void expire_by_hand(struct run *run) {
     for (size_t i = 0; i < NODES; i++) {
         free(masters_query(run->masters, i, "PEXPIRE " KEY " 1"));
@@ -336,7 +338,7 @@ static size_t count_nodes(struct run *run, const char *command, long long number
     return count;
 }
 
-/* Returns the number of nodes that have carried out a command since the last CONFIG RESETSTAT. */
+/* Returns the number of nodes that have executed a command since the last CONFIG RESETSTAT. */
 static size_t count_executed(struct run *run, const char *command) {
     size_t count = 0;
 
@@ -351,14 +353,17 @@ static size_t count_executed(struct run *run, const char *command) {
     return count;
 }
 
-/* Returns whether nodes have looked who listens. Before Redis 7 subcommands are not told apart. */
+/*
+ * Returns whether nodes have checked for listeners. Before Redis 7 subcommands are not
+ * distinguished.
+ */
 static bool is_listener_counted(struct run *run) {
     return count_executed(run, "pubsub|numsub") + count_executed(run, "pubsub") > NODES / 2;
 }
 
 /*
- * Runs both loops until the request of `run` has a place at all nodes. Returns false when the
- * request ends before, because the key has expired.
+ * Runs both loops until the request of `run` has an entry at all nodes. Returns false when the
+ * request ends before that, because the key has expired.
  */
 static bool is_queued_after(struct run *run, struct run *other) {
     struct timeval tick = {.tv_usec = 10000};
@@ -380,7 +385,7 @@ static redlock_request patient_request(void) {
     return request;
 }
 
-/* Begins to wait behind a holder; whether the request stands in the queue until it has the lock. */
+/* Begins to wait for a holder; returns whether the request is queued until it has the lock. */
 static bool wait_for_somebody(struct run *run, struct run *other) {
     redlock_request request = patient_request();
 
@@ -395,8 +400,8 @@ static bool wait_for_somebody(struct run *run, struct run *other) {
 }
 
 /*
- * Releases a lock, which was had without waiting, while another client waits, whose loop does not
- * run meanwhile: so the key is there only if the release has passed it on.
+ * Releases a lock, which was acquired without waiting, while another client waits whose loop does
+ * not run: so the key exists only if the release has passed it on.
  */
 static bool pass_on(struct run *run, struct run *other) {
     redlock_request request = patient_request();
@@ -428,7 +433,7 @@ static bool use_waiting(struct run *run) {
 static const struct feature {
     const char *name; /* in the table */
     bool (*use)(struct run *run);
-    const char *path; /* behind the address in each URI */
+    const char *path; /* appended to the address in each URI */
 } features[] = {
     {"lock", use_lock, ""},
     {"fence", use_fence, ""},
@@ -458,7 +463,10 @@ static const struct feature *feature_named(const char *name) {
     return NULL;
 }
 
-/* Replaces each bar of the line that is no border of the table, "\\|", by a byte that none is. */
+/*
+ * Replaces each bar of the line that is no border of the table, "\\|", by a byte that does not
+ * occur.
+ */
 static void hide_bars(char *line) {
     char *to = line;
 
@@ -502,7 +510,7 @@ static bool read_row(char *line, char **name, struct words *rules) {
     return strcmp(*name, "feature") != 0;
 }
 
-/* Gives the user these rights, less rules[without], at all masters. */
+/* Grants the user these rights, less rules[without], at all masters. */
 static void allow(struct run *run, const struct words *rules, size_t without) {
     for (size_t i = 0; i <= SPARE; i++) {
         for (size_t k = 0; k < rules->count; k++) {
@@ -517,7 +525,7 @@ static void allow(struct run *run, const struct words *rules, size_t without) {
     }
 }
 
-/* Whether the user can use the feature with the rights of both rows, less row[without]. */
+/* Returns whether the user can use the feature with the rights of both rows, less row[without]. */
 static bool can_use(struct run *run, const struct feature *feature, const struct words *first,
                     const struct words *row, size_t without) {
     for (size_t i = 0; i <= SPARE; i++) {
@@ -586,7 +594,7 @@ static void check_table(struct run *run, FILE *page) {
             feature != NULL && check_row(run, feature, &first, count == 0 ? &first : &row);
         printf("%sok %zu - rights: %s\n", is_good ? "" : "not ", ++count, name);
     }
-    /* A row that is missing would be a right that nobody is told of. */
+    /* A missing row would be an undocumented right. */
     printf("%sok %zu - rights: a row for each feature\n", count == FEATURES ? "" : "not ",
            count + 1);
     printf("1..%zu\n", count + 1);

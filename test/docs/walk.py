@@ -58,7 +58,7 @@ def steps_of(text):
     return steps
 
 
-RESERVED = []  # sockets that keep others from these ports until the test ends
+RESERVED = []  # sockets that keep these ports reserved until the test ends
 
 
 def free_port():

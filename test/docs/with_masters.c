@@ -1,10 +1,10 @@
 /*
  * Runs a command beside throwaway masters, which end with it:
  *
- *     with_masters COUNT COMMAND [ARGUMENT]...
+ *   with_masters COUNT COMMAND [ARGUMENT]...
  *
- * REDLOCK_NODES in its environment lists their URIs. They say ?durable=yes, so that nobody waits
- * until new masters are trusted.
+ * REDLOCK_NODES in its environment lists their URIs. They contain ?durable=yes, so that new masters
+ * are trusted at once.
  */
 #include "masters.h"
 

@@ -124,7 +124,7 @@ def connections_break_while_the_server_drains():
     server = Server("bufferevent", masters)
     clients = [Client(server, b"k%d\n" % (i // 2)) for i in range(200)]
     until(lambda: sum(c.is_answered() for c in clients) == 100, "half of them have a lock")
-    masters.order("stop", 0)  # which the drain waits for
+    masters.order("stop", 0)  # the drain waits for this
     server.signal(signal.SIGTERM)
     for client in clients:
         client.close()

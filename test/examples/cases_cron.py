@@ -41,7 +41,7 @@ def of_five_machines_one_runs_it_in_a_period():
     for period in (1, 2, 3):
         programs = machines.start(5)
         codes = [program.wait(0, 1) for program in programs]
-        # A busy host may keep all five from asking in time; two of them never run it.
+        # A busy host may prevent all five from asking in time; two of them never run it.
         until(lambda: machines.runs() == period or machines.start(1)[0].wait(0, 1) < 0, "it runs")
         others = sum("another machine" in program.printed() for program in programs)
         assert others == codes.count(0) - 1 or 1 in codes, (others, codes)

@@ -116,7 +116,7 @@ def an_end_replies_to_those_who_wait():
     clients = [server.dial() for _ in range(5)]
     for client in clients:
         client.sendall(b"GET /reports/7 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    assert ask(server, "/::fence") == 400  # the server has read the others before
+    assert ask(server, "/::fence") == 400  # the server has read the others before this
     server.signal(signal.SIGTERM)
     masters.order_all("continue")
     server.wait(0)

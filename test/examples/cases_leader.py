@@ -92,8 +92,8 @@ def a_leader_that_is_killed_is_followed():
 def a_leader_that_hung_is_refused():
     company = Company(Masters())
     refused = 0
-    # As a rule the item comes before the end of the lock, and finds the journal closed. Where the
-    # process was stopped with an answer of a master unread, it may learn of its loss first.
+    # Usually the item comes before the end of the lock, and finds the journal closed. If the
+    # process was stopped before it read a master's answer, it may learn of its loss first.
     for _ in range(10):
         fence = company.await_progress()
         company.join()

@@ -53,7 +53,7 @@ def a_holder_that_hung_is_refused():
         hung = bank.pay(1)
         until(lambda: bank.row() or not hung.is_running(), "it has read")
         hung.stop()
-        # While it hangs its key ends, and another pays.
+        # While it hangs its key expires, and another process pays.
         bank.pay(20).wait(0)
         hung.signal(signal.SIGCONT)
         code = hung.wait(0, 1)

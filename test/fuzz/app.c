@@ -34,7 +34,7 @@ static int next_fd(void) {
 static void on_line(struct app *app, const char *line) {
     (void)app;
     CHECK(strstr(line, PEERS_PASSWORD) == NULL || peers_got_password());
-    if (getenv("REDLOCK_FUZZ_LOG") != NULL) { /* to look into one input */
+    if (getenv("REDLOCK_FUZZ_LOG") != NULL) { /* to inspect one input */
         fprintf(stderr, "%s\n", line);
     }
 }
@@ -109,8 +109,8 @@ unsigned app_pending(const struct app *app) {
 }
 
 /*
- * Waits for the requests to the nodes, which end with their time at the latest, whatever the nodes
- * answer. A request begins before the nodes' names are known when stall_timeout is over.
+ * Waits for the requests to the nodes, which end at the latest with their timeout, whatever the
+ * nodes answer. A request made before the nodes' names are known starts when stall_timeout is over.
  */
 static void wait_for_requests(struct app *app, uint64_t node_timeout_ms) {
     for (unsigned i = 0; i < 3 && app_pending(app) > 0; i++) {
@@ -130,7 +130,9 @@ static void check_holds(const struct app *app) {
     }
 }
 
-/* Waits for the end: of releases by node_timeout, of the retry of releases by close_timeout. */
+/*
+ * Waits for the end: of releases, limited by node_timeout; of retried releases, by close_timeout.
+ */
 static void wait_for_the_end(struct app *app, uint64_t node_timeout_ms) {
     uint64_t step = nanos_from_ms(nanos_max(node_timeout_ms, app->options.close_timeout_ms));
     for (unsigned i = 0; i < 16 && !app->is_closed; i++) {

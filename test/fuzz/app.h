@@ -12,7 +12,7 @@ struct event_base *app_loop(void);
 /* Begins a run. */
 void app_begin(struct app *app);
 
-/* Makes the client, with the application's log. */
+/* Creates the client, with the application's log. */
 redlock_status app_make(struct app *app, redlock_options *options, redlock_error *error);
 
 redlock_status app_acquire(struct app *app, redlock_request *request, bool wants_handle);
@@ -20,13 +20,13 @@ redlock_status app_acquire(struct app *app, redlock_request *request, bool wants
 /* Asks for the holder of a key, or whether a fence is the newest. */
 void app_look(struct app *app, const char *key, bool at_fence);
 
-/* Makes all calls that only ask. */
+/* Makes all calls that only read. */
 void app_ask_some(struct app *app, size_t capacity);
 
 /* Runs one iteration of the loop, with the bytes that the peers have to send. */
 void app_turn(struct app *app);
 
-/* Returns the number of extensions, releases and acquisitions without retries under way. */
+/* Returns the number of pending extensions, releases and acquisitions without retries. */
 unsigned app_pending(const struct app *app);
 
 /*

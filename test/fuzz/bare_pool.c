@@ -1,6 +1,6 @@
 /*
- * base/pool.h without spares: an object that is given back is freed, so that AddressSanitizer sees
- * a use after its end.
+ * base/pool.h without spares: a returned object is freed, so that AddressSanitizer detects a use
+ * after its end.
  */
 #include "base/memory.h"
 #include "base/pool.h"
@@ -12,7 +12,7 @@ void pool_init(struct pool *pool, const redlock_allocator *allocator, const stru
 }
 
 void pool_finish(struct pool *pool) {
-    CHECK(pool->spares == 0); /* counts the objects that are out, here */
+    CHECK(pool->spares == 0); /* here it counts the objects in use */
 }
 
 void *pool_take(struct pool *pool) {

@@ -91,7 +91,7 @@ static void answer_all(struct run *run, enum manner manner) {
 
 static void pass(struct run *run) {
     unsigned kind = input_byte(&run->input);
-    uint64_t ms = UINT64_C(1) << kind % 17; /* a minute at the most */
+    uint64_t ms = UINT64_C(1) << kind % 17; /* 1 min at most */
     if (kind == 255) {
         ms = UINT64_C(30) * 86400 * 1000;
     }
@@ -101,13 +101,16 @@ static void pass(struct run *run) {
 
 /* ---- messages ---- */
 
-/* Returns a time of the servers' clocks, which agree with the client's unless the input says so. */
+/*
+ * Returns a time of the servers' clocks, which agree with the client's unless the input decides
+ * otherwise.
+ */
 static uint64_t server_us(struct input *input, unsigned kind) {
     uint64_t now_us = clock_now() / 1000;
     return kind & 1 ? now_us + input_number(input) : now_us;
 }
 
-/* Pushes a key to the newest waiter of a peer, or to one that is nobody's. */
+/* Pushes a key to the newest waiter of a peer, or for a token that no request has. */
 static void push(struct run *run, unsigned peer, unsigned kind) {
     const struct peers_waiter *waiter = peers_waiter(peer);
     char text[256];
@@ -141,7 +144,7 @@ static void say_of_channel(struct run *run, unsigned peer) {
     peers_say_to_channel(peer, phrase, strlen(phrase));
 }
 
-/* Pushes the key to the waiters of all peers: a quorum. */
+/* Pushes the key to the waiters of all peers, which gives a quorum. */
 static void push_all(struct run *run, unsigned kind) {
     for (unsigned i = 0; i < run->peers; i++) {
         push(run, i, kind);
@@ -197,7 +200,7 @@ void deed_of_world(struct run *run) {
         app_turn(&run->app);
         break;
     case 1:
-        say_bytes(run, peer); /* with other bytes behind them */
+        say_bytes(run, peer); /* followed by other bytes */
         break;
     case 2:
         say_phrase(run, peer);

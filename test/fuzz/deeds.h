@@ -1,6 +1,6 @@
 /*
- * The deeds of the targets that have a client, one after the other, as the input says: each is a
- * byte that names the deed, and the bytes that the deed needs.
+ * The deeds of the targets that have a client, one after the other, as the input decides: each is a
+ * byte that selects the deed, and the bytes that the deed needs.
  */
 #ifndef REDLOCK_FUZZ_DEEDS_H
 #define REDLOCK_FUZZ_DEEDS_H
@@ -13,7 +13,7 @@ struct run {
     struct input input;
     unsigned peers; /* number of the client's nodes */
     uint64_t node_timeout_ms, max_ttl_ms;
-    unsigned last; /* the newest lock: the deeds on a lock count back from it */
+    unsigned last; /* index of the newest lock, from which deeds on a lock count back */
 };
 
 /* Does a deed of the world: answers of nodes, ends of connections, the passing of time. */

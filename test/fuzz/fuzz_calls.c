@@ -1,6 +1,6 @@
 /*
- * Any call of the API, with any value in any field, in any state and from inside any callback,
- * while memory, timers, names and connections fail when the input says so.
+ * Any call of the API, with any value in any field, in any state and inside any callback, while
+ * memory, timers, names and connections fail as the input decides.
  */
 #include "base/nanos.h"
 #include "check.h"
@@ -160,7 +160,7 @@ static void create(struct run *run) {
 
 /* ---- requests ---- */
 
-/* Sets any number of keys, of which some may be missing, empty, or there twice. */
+/* Sets any number of keys, some of which may be missing, empty or repeated. */
 static void set_keys(struct input *input, redlock_request *request) {
     static const char *const names[8 + REDLOCK_MAX_KEYS] = {"ab", "c", "ab",       "",
                                                             NULL, "d", "e::fence", "f"};

@@ -1,14 +1,14 @@
 /*
- * A client with one to five nodes of which the input decides everything: the bytes that they send,
- * in which chunks, when a connection is cut or refused, and how much time passes, while locks are
- * being acquired, renewed, extended, released and canceled.
+ * A client with one to five nodes, about which the input decides everything: the bytes that they
+ * send, in which chunks, when a connection is cut or refused, and how much time passes, while locks
+ * are acquired, renewed, extended, released and canceled.
  */
 #include "check.h"
 #include "deeds.h"
 #include "peers.h"
 #include "target.h"
 
-/* The most deeds of a run: enough to reach any state, few enough for a short run. */
+/* The maximum of deeds in a run: enough to reach any state, few enough for a short run. */
 #define DEEDS_MAX 300
 
 static void create(struct run *run) {

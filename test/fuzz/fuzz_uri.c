@@ -1,4 +1,4 @@
-/* Gives any text to the parser of nodes' addresses. */
+/* Feeds any text to the parser of nodes' addresses. */
 #include "check.h"
 #include "core/uri.h"
 #include "target.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The parser's storage, of exactly the size that the parser needs, and its result. */
+/* The parser's storage, of exactly the size that it needs, and its result. */
 struct parsed {
     char *storage;
     struct uri uri;
@@ -30,8 +30,8 @@ static bool same(const char *a, const char *b) {
 /* ---- refused texts ---- */
 
 /*
- * Replaces each letter and digit of the login by another one. Escapes, and the characters that
- * structure the text, stay.
+ * Replaces each letter and digit of the login by another one. Escapes and structuring characters
+ * stay.
  */
 static void disguise_login(char *text) {
     char *start = strstr(text, "://");
@@ -106,7 +106,7 @@ static void check_name(const char *name) {
     }
 }
 
-/* Checks that a text of the login and the name is parsed into equal parts. */
+/* Checks that a text of the login and the name is parsed into the same parts. */
 static void check_round_trip(const struct uri *uri) {
     static char text[4 * URI_MAX];
     char name[URI_NAME_MAX];

@@ -1,4 +1,4 @@
-/* The bytes that control a target, taken one after the other; zeros follow the last byte. */
+/* The bytes that control a target, read one after the other; zeros follow the last byte. */
 #ifndef REDLOCK_FUZZ_INPUT_H
 #define REDLOCK_FUZZ_INPUT_H
 
@@ -24,7 +24,7 @@ static inline unsigned input_below(struct input *input, unsigned bound) {
     return input_byte(input) % bound;
 }
 
-/* Takes up to `most` bytes, uncopied. */
+/* Returns up to `most` bytes, without a copy. */
 static inline const char *input_take(struct input *input, size_t most, size_t *length) {
     const char *start = (const char *)input->next;
     *length = most < input->left ? most : input->left;
@@ -33,7 +33,7 @@ static inline const char *input_take(struct input *input, size_t most, size_t *l
     return start;
 }
 
-/* Returns a number: small ones and the edges are as likely as all others together. */
+/* Returns a number: small ones and edge cases are as likely as all others together. */
 static inline uint64_t input_number(struct input *input) {
     static const uint64_t edges[] = {0,
                                      1,

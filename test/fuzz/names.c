@@ -1,8 +1,8 @@
 /*
- * A resolver whose names say the answer. The first letter says when the answer comes: "at-once",
- * from inside the call; "later", an iteration on; with any other letter never, until the lookup is
- * canceled. A canceled lookup ends an iteration later, as with evdns. The last letter says the
- * answer: "x", that there is no such name; otherwise an address.
+ * A resolver whose names determine the answer. The first letter determines when the answer comes:
+ * "at-once", inside the call; "later", one iteration on; with any other letter never, until the
+ * lookup is canceled. A canceled lookup ends one iteration later, as with evdns. The last letter
+ * determines the answer: "x", that there is no such name; otherwise an address.
  */
 #include "base/memory.h"
 #include "check.h"

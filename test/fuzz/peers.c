@@ -1,10 +1,10 @@
 /*
  * A client has a connection to each peer for commands, and one for messages while requests wait in
- * line. The connection for messages is the one that comes while the other one stands.
+ * the queue. The connection for messages is the one that comes while the other one is open.
  *
  * A peer listens on a Unix socket whose name is gone and that is reached by /proc/self/fd, so that
- * nothing is left in the file system however a run ends. The descriptor leads to one of two
- * sockets, of which one takes connections and the other refuses them.
+ * nothing stays in the file system however a run ends. The descriptor leads to one of two sockets,
+ * one of which accepts connections while the other refuses them.
  */
 #include "peers.h"
 
@@ -45,9 +45,9 @@ struct peer {
     struct unix_listener unix_listener;
     bool listens;
     struct link commands, messages;
-    enum manner manner;             /* the manner of the answers now */
-    char newest[2 * PASSWORD_SIZE]; /* the last bytes that the input had the peer say */
-    char channel[64];               /* the name that the client has subscribed to, or "" */
+    enum manner manner;             /* the current manner of the answers */
+    char newest[2 * PASSWORD_SIZE]; /* the last bytes that the input made the peer send */
+    char channel[64];               /* the channel to which the client has subscribed, or "" */
     struct peers_waiter waiter;
 };
 
@@ -250,7 +250,7 @@ static bool has_words(const struct command *command, const char *words) {
     return memmem(command->bytes, command->size, words, strlen(words)) != NULL;
 }
 
-/* Answers INFO, and the beat: the peer is to be trusted. */
+/* Answers INFO and the heartbeat in a way that makes the peer trusted. */
 static bool answer_about_itself(struct link *link, const struct command *command) {
     char info[160];
     if (command_is(command, "INFO", NULL)) {
@@ -273,7 +273,7 @@ static bool calls(const struct command *command, enum script script) {
            (strcmp(text, "EVAL") == 0 && has_words(command, script_text(script)));
 }
 
-/* Answers the commands that have a key watched: there is none. */
+/* Answers the commands that have a key watched: the key does not exist. */
 static bool answer_about_keys(struct link *link, const struct command *command) {
     bool is_id = command_is(command, "CLIENT", "ID");
     bool is_order =
@@ -285,7 +285,7 @@ static bool answer_about_keys(struct link *link, const struct command *command) 
     return is_id || is_order || is_look;
 }
 
-/* Answers SUBSCRIBE, and probes, whose text it publishes: the channel is to be ready. */
+/* Answers SUBSCRIBE, and probes, whose text it publishes, so that the channel becomes ready. */
 static bool answer_about_channel(struct link *link, const struct command *command) {
     struct peer *peer = link->peer;
     char text[160];
@@ -305,11 +305,11 @@ static bool answer_about_channel(struct link *link, const struct command *comman
     return true;
 }
 
-/* The form of a call of a script that gives places, whose arguments begin with the channel. */
+/* The form of a call of a script that gives entries, whose arguments begin with the channel. */
 struct queueing {
-    size_t arguments; /* of each lock, of which the first is the value */
-    size_t form;      /* the index of the form of the entry among them */
-    size_t names;     /* of each key: the key, and those beside it */
+    size_t arguments; /* arguments of each lock, the first of which is the value */
+    size_t form;      /* index of the entry's form among them */
+    size_t names;     /* names of each key: the key, and those beside it */
     size_t locks;
     bool is_set;
 };
@@ -334,8 +334,10 @@ static size_t queue_argument(const struct command *command, const struct queuein
     return 3 + command_keys(command) + 1 + queueing->arguments * lock;
 }
 
-/* Records the last waiter of a call, to which the input may push a key, or the last two of
- * several. */
+/*
+ * Records the last waiter of a call, to which the input may push a key; the last two if there are
+ * several.
+ */
 static void record_waiter(struct peer *peer, const struct command *command) {
     size_t keys = command_keys(command);
     struct queueing queueing = queueing_of(command);
@@ -355,7 +357,9 @@ static void record_waiter(struct peer *peer, const struct command *command) {
     }
 }
 
-/* Answers QUEUE: a grant with a counter if fenced, or a place behind as many as there are peers. */
+/*
+ * Answers QUEUE: a grant, with a counter if fenced, or an entry after as many as there are peers.
+ */
 static bool answer_about_queues(struct link *link, const struct command *command,
                                 const char *item) {
     char text[2048] = "";
@@ -379,8 +383,7 @@ static bool answer_about_queues(struct link *link, const struct command *command
     return queueing.locks > 0;
 }
 
-/* Answers INSPECT: a key that is held, or free, and those in the queue, some of them at all peers.
- */
+/* Answers INSPECT: a key that is held or free, and its waiters, some of them at all peers. */
 static bool answer_about_holder(struct link *link, const struct command *command,
                                 const char *item) {
     char text[400];
@@ -394,7 +397,7 @@ static bool answer_about_holder(struct link *link, const struct command *command
     return true;
 }
 
-/* Sends items with counters, which agree or not by the numbers of the peers. */
+/* Sends items with counters, which agree or not depending on the numbers of the peers. */
 static void say_fenced_items(struct link *link, const char *item, size_t locks) {
     char granted[24];
     snprintf(granted, sizeof(granted), "y%u", 7 + number_of(link) % 3);
@@ -413,7 +416,9 @@ static void say_of_locks(struct link *link, const struct command *command, const
     }
 }
 
-/* Answers a call for permits: a refusal with the free permits, a grant with a counter if fenced. */
+/*
+ * Answers a call for permits: a denial with the free permits, or a grant, with a counter if fenced.
+ */
 static bool answer_about_permits(struct link *link, const struct command *command,
                                  const char *item) {
     char text[24];

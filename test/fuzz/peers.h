@@ -1,7 +1,7 @@
 /*
  * The client's nodes: sockets of this process, whose bytes the input decides. Each peer also reads
- * the client's commands, and asserts that they are well-formed RESP; so it can answer as a server
- * would, one command at a time.
+ * the client's commands, and asserts that they are well-formed RESP, so it can answer like a
+ * server, one command at a time.
  */
 #ifndef REDLOCK_FUZZ_PEERS_H
 #define REDLOCK_FUZZ_PEERS_H
@@ -11,7 +11,7 @@
 
 #define PEERS_MAX 5
 
-/* Returns the URI of a peer's socket, equal in each run; `with_login` adds a login. */
+/* Returns the URI of a peer's socket, the same in each run; `with_login` adds a login. */
 const char *peers_uri(unsigned peer, bool with_login);
 
 /* The password in those URIs. */
@@ -23,16 +23,18 @@ void peers_begin(void);
 /* Closes all connections. */
 void peers_end(void);
 
-/* Takes connections from now on, or refuses them. Connections that stand are not touched. */
+/* Accepts connections from now on, or refuses them. Open connections are not affected. */
 void peers_listen(unsigned peer, bool listens);
 
-/* Closes all connections, and drops bytes not sent yet. */
+/* Closes all connections, and drops unsent bytes. */
 void peers_cut(unsigned peer);
 
-/* Closes the connection for messages alone. */
+/* Closes only the connection for messages. */
 void peers_cut_messages(unsigned peer);
 
-/* Send these bytes on the connection for commands, or for messages; beyond the room: dropped. */
+/*
+ * Send these bytes on the connection for commands; for messages. Bytes beyond the room are dropped.
+ */
 void peers_say(unsigned peer, const char *bytes, size_t length);
 void peers_say_to_channel(unsigned peer, const char *bytes, size_t length);
 
@@ -41,38 +43,38 @@ void peers_publish(unsigned peer, const char *text, size_t length);
 
 #define PEERS_TOKEN_SIZE 41
 
-/* The newest request that asked a peer for a place in the queue; "" where none has. */
+/* The newest request that asked a peer for an entry in the queue; "" if there was none. */
 struct peers_waiter {
     char token[PEERS_TOKEN_SIZE];
-    char names[80]; /* of its keys, as a message has them */
+    char names[80]; /* names of its keys, in the form of a message */
 };
 
 const struct peers_waiter *peers_waiter(unsigned peer);
 
-/* Returns whether bytes that were sent contained the password, which others may then repeat. */
+/* Returns whether sent bytes contained the password, which others may then repeat. */
 bool peers_got_password(void);
 
-/* Sets the most bytes that each peer sends in an iteration; 0: no bound. */
+/* Sets the maximum of bytes that each peer sends in an iteration; 0: no limit. */
 void peers_set_chunk(size_t chunk);
 
 /* The manner in which a peer answers the next command. */
 enum manner {
     MANNER_YES,       /* OK, or the script's success */
-    MANNER_HELD,      /* another holds the key */
+    MANNER_HELD,      /* another client holds the key */
     MANNER_MISSING,   /* the key is gone; a SET finds it taken */
     MANNER_TYPE,      /* a key of another type, or without expiry */
     MANNER_ERROR,     /* the server is loading */
     MANNER_NO_SCRIPT, /* the server has no scripts */
-    MANNER_FORBIDDEN, /* the server wants a password */
+    MANNER_FORBIDDEN, /* the server requires a password */
     MANNER_ODD,       /* an answer of a wrong form */
-    MANNER_UNKNOWN,   /* an error that repeats the command, as unknown */
+    MANNER_UNKNOWN,   /* an error that echoes the command as unknown */
     MANNER_COUNT
 };
 
 /* Answers up to `count` commands of a peer in this manner. Returns their number. */
 unsigned peers_answer(unsigned peer, enum manner manner, unsigned count);
 
-/* Takes the connections that have come, and sends the bytes that are due. */
+/* Accepts new connections, and sends the bytes that are due. */
 void peers_turn(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Without libFuzzer: runs the target once for each file of the folders that are named. */
+/* Without libFuzzer: runs the target once for each file of the given folders. */
 #include "check.h"
 #include "target.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A size larger than any input that is worth keeping. */
+/* A size larger than any input worth keeping. */
 #define FILE_MAX (64 * 1024)
 
 static void run_file(const char *path) {

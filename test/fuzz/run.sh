@@ -1,5 +1,5 @@
 #!/bin/sh
-# Has libFuzzer look for inputs that break a promise:
+# Lets libFuzzer search for inputs that break a promise:
 #
 #     sh test/fuzz/run.sh SECONDS BUILD_FOLDER [TARGET]...
 #

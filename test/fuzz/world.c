@@ -8,7 +8,7 @@
 
 #include <sys/queue.h>
 
-/* The event behind a timer, instead of libevent's. */
+/* The event of a timer, instead of libevent's. */
 struct alarm {
     TAILQ_ENTRY(alarm) link;
     struct timer *timer;

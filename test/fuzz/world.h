@@ -1,7 +1,7 @@
 /*
- * The library's surroundings, in the hands of the input: the clock, the timers, the names and the
- * random numbers (the headers of lib/io, implemented anew). Time passes at once, and only when the
- * target lets it; an input always has one effect. Sockets and the peers on them, hiredis and
+ * The library's surroundings, controlled by the input: the clock, the timers, the names and the
+ * random numbers (the headers of lib/io, reimplemented). Time passes at once, and only when the
+ * target lets it; an input always has the same effect. Sockets and the peers on them, hiredis and
  * libevent, are real.
  */
 #ifndef REDLOCK_FUZZ_WORLD_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begins a run. Nothing may be left of the run before. */
+/* Begins a run. Nothing of the previous run may be left. */
 void world_begin(void);
 
 /* Asserts that no timer and no name lookup is left. */
@@ -23,7 +23,7 @@ void world_pass(uint64_t nanos);
 /* Runs one iteration of the loop: sockets, names, then the timers that are due. */
 void world_turn(struct event_base *base);
 
-/* Makes `count` armings of timers fail for want of memory, from the `after`th on. */
+/* Makes `count` armings of timers fail for lack of memory, starting with the `after`th. */
 void world_refuse_timers(unsigned after, unsigned count);
 
 /* Sets whether there is a source of random numbers. */

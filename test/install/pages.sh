@@ -9,7 +9,7 @@ export LC_ALL=C.UTF-8
 
 cd "${1:-/usr/share/doc/libredlock-dev}"
 
-# links_of PAGE: the file that each names, one a line; code has none
+# links_of PAGE: prints the files that it names, one a line; code has none
 links_of() {
     awk '
         /^```/ { is_code = !is_code }
@@ -23,7 +23,7 @@ links_of() {
         }' "$1"
 }
 
-# list_missing: each page, and a file that is not there
+# list_missing: prints each page with a file that it names and that is missing
 list_missing() {
     find . -name '*.md' | sort | while read -r page; do
         links_of "$page" | while read -r link; do

@@ -12,7 +12,7 @@ use=$source/test/install/use.sh
 build="$folder/a build"
 prefix="$folder/a prefix"
 
-# quietly COMMAND...: a failed check shows what it said
+# quietly COMMAND...: prints the output only if the check fails
 quietly() {
     "$@" >"$folder/said" 2>&1
 }
@@ -22,7 +22,7 @@ fail() {
     return 1
 }
 
-# install_library OPTIONS...: anew
+# install_library OPTIONS...: builds and installs it afresh
 install_library() {
     rm -rf "$build" "$prefix"
     meson setup "$build" "$source" --prefix "$prefix" -Dbuildtype=plain \
@@ -55,7 +55,7 @@ strangers() {
     awk 'NF == 3 && $2 != "U" && $3 !~ /^redlock_/ { print $3 }'
 }
 
-# What is not public must not be visible: a program has a conn_open or timer_set of its own.
+# Private symbols must not be visible: a program may have its own conn_open or timer_set.
 check_symbols() {
     seen=$(nm -D --defined-only "$prefix/lib/libredlock.so" | strangers)
     [ -z "$seen" ] || fail "the shared library exports $seen" || return 1
@@ -74,7 +74,7 @@ check_static_alone() {
     [ -z "$(find "$prefix" -name 'libredlock.so*')" ] || fail "the shared library was installed"
 }
 
-# as_moved COMMAND...: as a package that is unpacked anywhere
+# as_moved COMMAND...: as a package that may be unpacked anywhere
 as_moved() {
     moved="$folder/another place"
     mv "$prefix" "$moved"
@@ -84,14 +84,14 @@ as_moved() {
     return "$status"
 }
 
-# Where pkg-config is told to take the prefix from the place of redlock.pc.
+# pkg-config derives the prefix from the location of redlock.pc.
 use_moved_pkg_config() {
     flags=$(pkg-config --define-prefix --cflags --libs redlock)
     eval "${CC:-cc} -o \"\$folder/moved\" \"\$source/test/install/use.c\" $flags" &&
         "$folder/moved"
 }
 
-# check_libdir LIBDIR: CMake has to find the other folders from there
+# check_libdir LIBDIR: CMake must find the other folders from there
 check_libdir() {
     reinstall_library -Dlibdir="$1" || return 1
     libdir=$1
@@ -101,7 +101,7 @@ check_libdir() {
 }
 
 use_cmake_program=$(command -v cmake || true)
-# cmake_check NAME COMMAND...: a check, if CMake is there
+# cmake_check NAME COMMAND...: a check, if CMake is installed
 cmake_check() {
     if [ -n "$use_cmake_program" ]; then
         tap_check "$@"

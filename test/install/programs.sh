@@ -41,7 +41,7 @@ check_version() {
     [ "$said" = "$1 $version" ] || fail "$said"
 }
 
-# They find the library without a path to the folder in which it was built.
+# The programs find the library without a path to the build folder.
 check_no_path() {
     for file in "$prefix"/bin/* "$libdir"/libredlock.so.*; do
         ! readelf -d "$file" | grep -E 'R(UN)?PATH' || fail "$file has a path" || return 1
@@ -67,7 +67,8 @@ check_options() {
     done
 }
 
-# As the package bash-completion loads it, when `redlock` is to be completed for the first time.
+# Loads it as the package bash-completion does, when `redlock` is to be completed for the first
+# time.
 check_bash() {
     file=$prefix/share/bash-completion/completions/redlock
     # shellcheck disable=SC2016
@@ -75,7 +76,7 @@ check_bash() {
         _redlock && echo "${COMPREPLY[*]}"' - "$file" | grep -qx 'dev doctor'
 }
 
-# Zsh takes a function of its folder as a completion by its name, and its first line.
+# Zsh loads a function of its folder as a completion by its name, and its first line.
 check_zsh() {
     head -n 1 "$prefix/share/zsh/site-functions/_redlock" | grep -qx '#compdef redlock'
 }

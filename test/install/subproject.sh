@@ -12,7 +12,7 @@ source=$1
 user="$folder/a user"
 
 mkdir -p "$user/subprojects/redlock"
-# What a release would hold: the sources, none of the folders that were built in.
+# Copies the content of a release: the sources, without build folders.
 for part in meson.build meson_options.txt include lib test; do
     cp -R "$source/$part" "$user/subprojects/redlock/"
 done
@@ -32,7 +32,7 @@ directory = redlock
 dependency_names = redlock
 END
 
-# build shared|static OPTIONS...: that it works, and has the library so
+# build shared|static OPTIONS...: checks that it works, and links the library in this way
 build() {
     expected=$1
     shift
@@ -47,7 +47,7 @@ build() {
         return 1
         ;;
     esac
-    # A program that was not asked for the project's own tests must not get them.
+    # A program that did not ask for the project's own tests must not get them.
     if [ -n "$(find "$folder/build" -name '*.p' -path '*test*')" ]; then
         echo "the subproject's own tests are built"
         return 1

@@ -13,7 +13,7 @@ quietly() {
     "$@" >"$folder/said" 2>&1
 }
 
-# first_line FILE: waits for it, up to half a minute
+# first_line FILE: waits for it, up to 30 s
 first_line() {
     # The file's name is an argument of the inner shell.
     # shellcheck disable=SC2016
@@ -21,7 +21,7 @@ first_line() {
 }
 
 running=
-# stop PID: ends with its exit code
+# stop PID: exits with its exit code
 stop() {
     kill -TERM "$1"
     wait "$1"
@@ -53,7 +53,7 @@ check_inspect() {
     grep -q demo "$folder/said"
 }
 
-# A lock is granted, refused to another while it is held, and released.
+# A lock is granted, refused to another client while held, and released.
 check_gateway() {
     : >"$folder/gateway"
     redlock-gateway --listen 127.0.0.1:0 >"$folder/gateway" 2>"$folder/log" &
@@ -77,7 +77,7 @@ check_bench() {
         grep -Eq '^ *errors +0$' "$folder/said"
 }
 
-# They are a program of their own, which has to be found.
+# The null masters are a separate program, which must be found.
 check_null_masters() {
     redlock-bench --spawn 3 --null-masters --cycles 100 >"$folder/said" &&
         grep -Eq '^ *errors +0$' "$folder/said"

@@ -66,7 +66,7 @@ use_pkg_config() {
     flags=$(pkg-config --static --cflags --libs redlock)
     compile "$work/static" "$(echo "$flags" | sed 's/-lredlock/-l:libredlock.a/')"
     check "$work/static" static
-    # Glibc warns that it would load parts of itself after all.
+    # Glibc warns that it would still load parts of itself.
     compile "$work/all-static" "-static $flags"
     check "$work/all-static" static
 }

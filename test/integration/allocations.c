@@ -1,6 +1,6 @@
 /*
- * The memory that a client takes from its allocator: none in a steady state, a bounded amount for
- * any number of tries; and the status of a client that gets none.
+ * The memory that a client takes from its allocator: none in a steady state, and a bounded amount
+ * for any number of tries; and the status that a client without memory reports.
  */
 #include "cycles.h"
 #include "harness.h"
@@ -23,8 +23,8 @@ static redlock_client *quiet_client(struct fixture *f, uint64_t retry_delay_ms) 
 
 /*
  * Repeats the same work until a repetition allocates nothing: before that, the spare objects grow
- * to the number that the slowest node makes necessary. That node catches up in between: on a busy
- * machine it would be further behind each time.
+ * to the number that the slowest node requires. That node catches up between repetitions; on a busy
+ * machine it would otherwise fall further behind each time.
  */
 static void assert_steady(struct fixture *f, redlock_client *client,
                           void (*work)(struct fixture *f, void *arg), void *arg) {
@@ -62,7 +62,7 @@ static void run_100_permits(struct fixture *f, void *arg) {
     }
 }
 
-/* One of two permits is taken: in half of the cycles the first try is for that permit. */
+/* One of two permits is taken: in 1/2 of the cycles the first try is for that permit. */
 static void a_permit_in_the_steady_state_allocates_nothing(void **state) {
     struct fixture *f = *state;
     redlock_client *client = quiet_client(f, 5);
@@ -94,7 +94,8 @@ static void be_refused(struct fixture *f, redlock_client *client, size_t tries) 
 }
 
 /*
- * Fills the queue of a stopped master up to the bound; the masters before it are stopped already.
+ * Fills the queue of a stopped master up to the bound. The masters before it must be stopped
+ * already.
  */
 static void fill_queue(struct fixture *f, redlock_client *client, size_t master) {
     for (size_t i = master; i < 5; i++) {
@@ -102,7 +103,7 @@ static void fill_queue(struct fixture *f, redlock_client *client, size_t master)
     }
     freeze(f, master);
     be_refused(f, client, MOST_COMMANDS);
-    /* Tries have three quarters of the room; their releases may have more. */
+    /* Tries have 3/4 of the room; their releases may have more. */
     assert_int_in_range(node_info(client, master).commands, MOST_COMMANDS / 4 * 3, MOST_COMMANDS);
 }
 
@@ -119,7 +120,7 @@ static void tries_do_not_pile_up(void **state) {
     options.max_commands = MOST_COMMANDS;
     client = connect_with(f, &options);
     rival_takes(f, 0, 5, KEY, LONG_TTL_MS);
-    /* A quorum may leave two slow masters behind, each with tries that the other does not have. */
+    /* A quorum may leave two slow masters lagging, each with tries that the other does not have. */
     fill_queue(f, client, 0);
     fill_queue(f, client, 1);
     early = counting_allocator_mark(&f->allocator);
@@ -128,7 +129,7 @@ static void tries_do_not_pile_up(void **state) {
     assert_true(counting_allocator_mark(&f->allocator) <= early + (128 << 10));
 }
 
-/* Holds a lock on the `i`-th of many keys of 16 bytes, until nothing is under way. */
+/* Holds a lock on the `i`-th of many keys of 16 bytes, and waits until it is at rest. */
 static redlock_lock *hold_at_rest(struct fixture *f, redlock_client *client, size_t i) {
     char key[17];
     snprintf(key, sizeof(key), "sixteen:%08zu", i % 100000000);
@@ -140,7 +141,7 @@ static redlock_lock *hold_at_rest(struct fixture *f, redlock_client *client, siz
     return lock;
 }
 
-/* Those of before take the spare objects of the first rounds. */
+/* The locks held before use up the spare objects of the first rounds. */
 static void a_lock_at_rest_takes_320_bytes(void **state) {
     enum { BEFORE = 4, LOCKS = 100 };
     struct fixture *f = *state;
@@ -167,7 +168,7 @@ static void assert_report(const redlock_lock *lock, const char *head) {
     assert_memory_equal(redlock_explain(lock), head, strlen(head));
 }
 
-/* A lock at rest has let go of its latest round, but not of the answers. */
+/* A lock at rest has dropped its latest round, but not the answers. */
 static void a_lock_at_rest_reports_the_votes_of_its_latest_round(void **state) {
     struct fixture *f = *state;
     redlock_client *client = quiet_client(f, 5);
@@ -247,7 +248,10 @@ static bool has_come(void *arg) {
     return ((const struct outcome *)arg)->came;
 }
 
-/* Acquires with `served` allocations: refused, or ended by one callback. Returns whether held. */
+/*
+ * Acquires with `served` allocations: the request is refused, or ends with one callback. Returns
+ * whether the lock is held.
+ */
 static bool acquire_with(struct fixture *f, redlock_client *client, size_t served) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct outcome outcome = {.f = f};
@@ -321,7 +325,7 @@ static void a_cancel_releases_what_a_diagnosing_round_could_not(void **state) {
     f->allocator.refuse_after = SIZE_MAX;
     assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
     await(f, call);
-    wait_holders(f, "one", 3); /* the rival's */
+    wait_holders(f, "one", 3); /* the rival's keys */
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 /*
  * A node's channel on real servers, without a client (support/channel_rig.h): when it is ready,
- * what arrives, and what makes its name void. The last tests refuse it rights, and memory.
+ * what it receives, and what invalidates its name. The last tests deny it rights and memory.
  */
 #include "channel_rig.h"
 #include "clocks.h"
@@ -31,7 +31,7 @@ static int two_masters(void **state) {
 #define ON_ONE_MASTER(test) cmocka_unit_test_setup_teardown(test, one_master, finish)
 #define ON_TWO_MASTERS(test) cmocka_unit_test_setup_teardown(test, two_masters, finish)
 
-/* Makes a rig on the fixture's first master, whose channel is ready. */
+/* Makes a rig on the fixture's first master, and waits until its channel is ready. */
 static struct channel_rig *rig_ready(struct fixture *f) {
     const char *uri = masters_uri(f->masters, 0);
     struct channel_rig *rig = rig_on(f, uri, uri);
@@ -40,7 +40,7 @@ static struct channel_rig *rig_ready(struct fixture *f) {
     return rig;
 }
 
-/* Returns the number of channels that the first master has subscribers to. */
+/* Returns the number of channels with subscribers at the first master. */
 static size_t subscribed(struct fixture *f) {
     char *names = masters_query(f->masters, 0, "PUBSUB CHANNELS");
     size_t count = names[0] != '\0';
@@ -52,7 +52,7 @@ static size_t subscribed(struct fixture *f) {
     return count;
 }
 
-/* Publishes to the channel from a script, as the scripts do that wake waiters. */
+/* Publishes to the channel from a script, as the scripts that notify waiters do. */
 static void publish(struct channel_rig *rig, const char *text, size_t length) {
     long long receivers = masters_query_integer(rig->fixture->masters, 0, "EVAL %s 0 %s %b",
                                                 "return redis.call('publish', ARGV[1], ARGV[2])",
@@ -74,7 +74,7 @@ static void kill_type(struct fixture *f, const char *type) {
                      1);
 }
 
-/* Asserts that the name is a new one, and notes the name. */
+/* Asserts that the name is new, and copies it to `name`. */
 static void assert_renamed(const struct channel_rig *rig, char name[CHANNEL_NAME_SIZE]) {
     assert_string_not_equal(channel_name(&rig->channel), name);
     strcpy(name, channel_name(&rig->channel));
@@ -97,7 +97,7 @@ static void it_becomes_ready(void **state) {
     assert_int_equal(rig->messages, 0);
     wait_logged(f, "its messages arrive");
     assert_int_equal(log_capture_count(&f->capture, "connected"),
-                     0); /* the node is none of the channel's */
+                     0); /* only a node's connection logs this */
     assert_int_equal(rig->channel.uplink.disconnected, 0);
     assert_works(rig);
 }
@@ -126,7 +126,7 @@ static void nobody_connects_unasked(void **state) {
     assert_true(loaded > 0);
     channel_want(&rig->channel, true);
     wait_ready(rig, 1);
-    assert_int_equal(executed(f, 0, "script|load"), loaded); /* for the other connection alone */
+    assert_int_equal(executed(f, 0, "script|load"), loaded); /* only for the other connection */
 }
 
 static void messages_arrive_whole_and_in_order(void **state) {
@@ -159,7 +159,10 @@ static void messages_arrive_whole_and_in_order(void **state) {
     assert_int_equal(rig->broken, 0);
 }
 
-/* A server may send faster than the client reads: a read takes a part, so that it ends. */
+/*
+ * A server may send faster than the client reads: a read takes only part of the bytes, so that it
+ * ends.
+ */
 static void a_read_takes_a_part_of_what_there_is(void **state) {
     struct fixture *f = *state;
     struct channel_rig *rig = rig_ready(f);
@@ -167,7 +170,7 @@ static void a_read_takes_a_part_of_what_there_is(void **state) {
     masters_query_integer(f->masters, 0, "EVAL %s 0 %s",
                           "for i = 1, 5000 do redis.call('publish', ARGV[1], i) end return 1",
                           channel_name(&rig->channel));
-    send_to(f, 0, 1, "PING"); /* and so the messages have been written, as far as there is room */
+    send_to(f, 0, 1, "PING"); /* so the messages have been written, as far as there is room */
     uplink_read(&rig->channel.uplink);
     assert_int_in_range(rig->messages, 1, 1000);
     wait_messages(rig, 5000);
@@ -192,7 +195,7 @@ static void none_is_lost_or_doubled(void **state) {
                               "redis.call('publish', ARGV[1], string.format('%.0f', i)) "
                               "end return 1",
                               channel_name(&rig->channel), (int)i * 100);
-        channel_beat(&rig->channel, rig->channel.beaten_at + CHANNEL_BEAT_NANOS); /* amid them */
+        channel_beat(&rig->channel, rig->channel.beaten_at + CHANNEL_BEAT_NANOS); /* between them */
     }
     wait_messages(rig, 2000);
     assert_int_equal(expected, 2000);
@@ -214,7 +217,7 @@ static void a_message_too_long_ends_the_connection(void **state) {
     assert_works(rig);
 }
 
-/* A program that starts another one must not pass its connections on. */
+/* A program that starts another one must not pass on its connections. */
 static void connections_are_closed_on_exec(void **state) {
     struct fixture *f = *state;
     bool open_before[1024] = {false};
@@ -235,7 +238,7 @@ static void connections_are_closed_on_exec(void **state) {
     assert_int_equal(opened, 2);
 }
 
-/* Behind SUBSCRIBE a server takes no commands: the library sends none. */
+/* After SUBSCRIBE a server accepts no commands: the library sends none. */
 static void nothing_is_sent_any_more(void **state) {
     struct fixture *f = *state;
     struct channel_rig *rig = rig_ready(f);
@@ -258,7 +261,7 @@ static void unix_sockets_have_channels_too(void **state) {
     assert_works(rig);
 }
 
-/* The login is the node's; channels are of no database. */
+/* The login is the node's; channels belong to no database. */
 static void the_login_is_the_nodes(void **state) {
     struct fixture *f = *state;
     char uri[64];
@@ -332,7 +335,7 @@ static void silence_ends_it(void **state) {
     assert_int_equal(rig->commands.disconnected, 0);
 }
 
-/* A loop that was away has not read what may have arrived. */
+/* A loop that was blocked has not read what may have arrived. */
 static void a_late_heartbeat_judges_nothing(void **state) {
     struct fixture *f = *state;
     struct proxy *proxy = proxy_create(f, 0);
@@ -347,12 +350,12 @@ static void a_late_heartbeat_judges_nothing(void **state) {
     rig_beat(rig);
     assert_true(channel_is_ready(&rig->channel));
     pass_time(3 * PATIENT_MS);
-    rig_beat(rig); /* but once only */
+    rig_beat(rig); /* only once */
     assert_false(channel_is_ready(&rig->channel));
     wait_broken(rig, 1);
 }
 
-/* The script's answer is late, its message is not: that is the node's connection's affair. */
+/* The script's answer is late, but its message is not: only the node's connection is concerned. */
 static void a_late_answer_ends_nothing(void **state) {
     struct fixture *f = *state;
     struct proxy *proxy = proxy_create(f, 0);
@@ -363,7 +366,7 @@ static void a_late_answer_ends_nothing(void **state) {
     rig_beat(rig);
     wait_executed(f, 0, "publish", 2);
     publish(rig, "behind", 6);
-    wait_messages(rig, 1); /* and so the probe has arrived */
+    wait_messages(rig, 1); /* so the probe has arrived */
     channel_beat(&rig->channel, rig->channel.probe.request.sent_at + nanos_from_ms(2 * PATIENT_MS));
     channel_beat(&rig->channel, rig->channel.beaten_at + CHANNEL_BEAT_NANOS);
     channel_beat(&rig->channel, rig->channel.beaten_at + CHANNEL_BEAT_NANOS);
@@ -409,7 +412,7 @@ static void either_connection_may_end(void **state) {
     assert_renamed(rig, name);
 }
 
-/* The answer to a probe of the old name is no answer to one of the new name. */
+/* An answer to a probe of the old name does not count for the new name. */
 static void a_late_answer_counts_for_its_name_alone(void **state) {
     struct fixture *f = *state;
     struct proxy *proxy = proxy_create(f, 0);
@@ -447,7 +450,7 @@ static void a_stopped_server_is_dropped_and_comes_back(void **state) {
     assert_works(rig);
 }
 
-/* ----------------------------------------------------------------------------- wanted, or not */
+/* ------------------------------------------------------------------------ wanted and not wanted */
 
 static void who_is_not_wanted_leaves(void **state) {
     struct fixture *f = *state;
@@ -555,7 +558,7 @@ static void it_stops_in_each_state(void **state) {
 
 /* ------------------------------------------------------------------------------------- rights */
 
-/* Sets a user's rules; connections that stand have them at once. */
+/* Sets a user's rules, which take effect on open connections at once. */
 static void rule(struct fixture *f, const char *rules) {
     char command[160];
     char *answer;
@@ -566,7 +569,7 @@ static void rule(struct fixture *f, const char *rules) {
     free(answer);
 }
 
-/* Makes a user, and returns the URI to log in by. */
+/* Creates a user, and returns the URI for its login. */
 static const char *uri_as(struct fixture *f, const char *rules) {
     static char uri[64];
 
@@ -578,8 +581,8 @@ static const char *uri_as(struct fixture *f, const char *rules) {
 #define RULES "reset on >secret ~* &redlock:* +@all "
 
 /*
- * A user lacks a right from the beginning, is given the right, and is deprived of it again: the log
- * says what is needed, once each time.
+ * A user lacks a right from the start, is granted it, and loses it again: each time the log names
+ * the missing right once.
  */
 static void is_refused(struct fixture *f, const char *without, const char *with,
                        const char *refused, const char *needed) {
@@ -604,7 +607,7 @@ static void is_refused(struct fixture *f, const char *without, const char *with,
     wait_ready(rig, 1);
     assert_works(rig);
     rule(f, without);
-    rig_beat(rig); /* where the server lets the subscription stand */
+    rig_beat(rig); /* in case the server keeps the subscription */
     wait_broken(rig, 1);
     wait_state(rig, CHANNEL_REFUSED);
     assert_int_equal(log_capture_count(&f->capture, line), 2);
@@ -644,7 +647,7 @@ static void without_scripts(void **state) {
     assert_why(rig, "PUBLISH by a script is refused, the user needs +eval +evalsha: ");
 }
 
-/* The subscription's user may subscribe, and the user of the node's connection may not publish. */
+/* The subscription's user may subscribe, but the user of the node's connection may not publish. */
 static void without_a_right_to_publish_to_the_channel(void **state) {
     struct fixture *f = *state;
     const char *uri = uri_as(f, RULES "resetchannels");
@@ -654,7 +657,7 @@ static void without_a_right_to_publish_to_the_channel(void **state) {
     assert_why(rig, "PUBLISH by a script is refused, the user needs &redlock:*: ");
 }
 
-/* The rights that the log asks for are enough, beside those of the handshake and of scripts. */
+/* The rights that the log names are enough, besides those of the handshake and of scripts. */
 static void the_rights_that_are_named_are_enough(void **state) {
     struct fixture *f = *state;
     const char *uri =
@@ -675,13 +678,13 @@ static void a_new_connection_asks_at_once(void **state) {
     rule(f, RULES);
     kill_type(f, "normal");
     wait_ready(rig, 1);
-    kill_type(f, "pubsub"); /* no refusal */
+    kill_type(f, "pubsub"); /* not a refusal */
     wait_ready(rig, 2);
 }
 
 /* ------------------------------------------------------------------------------------- memory */
 
-/* Whether an attempt has ended, well or not. */
+/* Returns whether an attempt has ended, successfully or not. */
 static bool has_tried(void *arg) {
     const struct channel_rig *rig = arg;
 
@@ -689,7 +692,7 @@ static bool has_tried(void *arg) {
            rig->commands.disconnected > 0;
 }
 
-/* Wants a channel that is off; has no memory until the attempt has ended. */
+/* Wants a channel that is off, and refuses memory until the attempt has ended. */
 static void try_without_memory(struct channel_rig *rig, void (*take)(size_t), size_t n) {
     rig->ready = rig->broken = 0;
     rig->channel.uplink.disconnected = rig->commands.disconnected = 0;
@@ -724,7 +727,7 @@ static void without_memory_it_is_tried_again(void **state) {
 #if HIREDIS_MAJOR >= 1
 
 static size_t served =
-    SIZE_MAX; /* number of calls still served, and then one is not; SIZE_MAX: all */
+    SIZE_MAX; /* number of calls that still succeed before one fails; SIZE_MAX: all */
 
 static bool is_out(void) {
     return served != SIZE_MAX && served-- == 0;
@@ -756,7 +759,7 @@ static bool has_messages_or_broken(void *arg) {
     return rig->messages == 3 || rig->broken > 0;
 }
 
-/* Has three messages arrive while one request for memory is refused. */
+/* Makes three messages arrive while one request for memory is refused. */
 static void hear_without_memory(struct channel_rig *rig, size_t n) {
     rig->messages = rig->broken = 0;
     rig->ready = 1;

@@ -1,10 +1,9 @@
 /*
- * Servers that are broken, or hostile, to a subscribed connection: the process survives any bytes
- * of such a server, the end is told in words, and the channel is ready again when the server
- * behaves.
+ * Servers that are broken, or hostile, to a subscribed connection: the process survives any bytes,
+ * the reason for the end is reported, and the channel becomes ready again once the server behaves.
  *
- * The node is a peer, which plays a trick: instead of the confirmation of the subscription, right
- * behind the confirmation, or when the channel is ready.
+ * The node is a peer that plays a trick: instead of confirming the subscription, right after
+ * confirming it, or when the channel is ready.
  */
 #include "channel_rig.h"
 #include "clocks.h"
@@ -20,15 +19,17 @@
 
 enum { ON_CONNECT = 1, INSTEAD = 2, APPENDED = 4, WHEN_READY = 8, AFTER = APPENDED | WHEN_READY };
 
-/* In its bytes, "{c}" stands for the name of the channel, and "{m}" for the beginning of a
- * message. */
+/*
+ * A trick. In its bytes, "{c}" stands for the name of the channel, and "{m}" for the start of a
+ * message.
+ */
 struct trick {
     const char *name;
-    unsigned moments; /* the moments that the trick is played at */
+    unsigned moments; /* mask of the moments at which it is played */
     const char *bytes;
-    const char *why; /* a part of the reason for the end; NULL: any reason */
+    const char *why; /* part of the reason for the end; NULL: any reason */
     size_t repeat;   /* number of repetitions of the bytes; 0: once */
-    bool endless;    /* then sends "1" for ever */
+    bool endless;    /* then sends "1" forever */
     bool hang_up;
 };
 
@@ -173,14 +174,14 @@ static const struct trick tricks[] = {
 };
 #define TRICKS (sizeof(tricks) / sizeof(tricks[0]))
 
-/* The server: its subscriber, and the trick that it is to play. */
+/* The server: its subscriber, and the trick to play. */
 static struct {
     struct peer *peer;
-    struct peer_link *subscriber; /* the last one; NULL: none so far */
+    struct peer_link *subscriber; /* the latest; NULL: none yet */
     char channel[64];
-    const struct trick *trick; /* NULL: it behaves */
+    const struct trick *trick; /* NULL: the server behaves */
     unsigned moment;
-    const char *to_subscribe, *to_probe; /* answers instead of the right ones; NULL: those */
+    const char *to_subscribe, *to_probe; /* answers that replace the right ones; NULL: none */
 } server;
 
 static char endless[65536];
@@ -199,7 +200,7 @@ static void begin_message(struct peer_link *link) {
     say_bulk(link, server.channel);
 }
 
-/* Says a trick's bytes with the channel's name in them. */
+/* Sends a trick's bytes, with the channel's name filled in. */
 static void say_filled(struct peer_link *link, const char *bytes) {
     const char *brace;
 
@@ -238,7 +239,7 @@ static bool is_to_play(unsigned moment) {
 static void greet(struct peer_link *link, void *arg) {
     (void)arg;
     if (link == server.subscriber) {
-        server.subscriber = NULL; /* another link in the memory of that one */
+        server.subscriber = NULL; /* another link may reuse the memory of this one */
     }
     if (is_to_play(ON_CONNECT)) {
         play(link);
@@ -312,7 +313,7 @@ static void assert_works(struct channel_rig *rig) {
 
 /* ------------------------------------------------------------------------------------- tricks */
 
-/* The end of a connection, and its reason, which is looked at before the next attempt. */
+/* The end of a connection, and its reason, recorded before the next attempt. */
 struct end {
     const struct channel_rig *rig;
     uint64_t disconnected;
@@ -476,7 +477,7 @@ static void what_is_no_receiver_is_none(void **state) {
     assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 0);
 }
 
-/* A server that is busy, or loading, has refused nothing: the next beat probes again. */
+/* A server that is busy or loading has refused nothing: the next heartbeat probes again. */
 static void a_busy_server_is_probed_again(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, answer, NULL);
@@ -513,7 +514,10 @@ static void scripts_may_be_lacking_for_ever(void **state) {
     assert_int_equal(peer_commands(peer), commands + 2); /* by its SHA-1, and with its text */
 }
 
-/* A server may send probes that nobody sent: they prove nothing, and are nobody's messages. */
+/*
+ * A server may send probes that were never sent: they prove nothing, and are delivered to no
+ * waiter.
+ */
 static void forged_probes_prove_nothing(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, answer, NULL);
@@ -522,7 +526,7 @@ static void forged_probes_prove_nothing(void **state) {
     server.to_probe = ":1\r\n";
     rig_beat(rig);
     begin_message(server.subscriber);
-    say_bulk(server.subscriber, "probe:1"); /* that of the last time */
+    say_bulk(server.subscriber, "probe:1"); /* the previous probe */
     begin_message(server.subscriber);
     say_bulk(server.subscriber, "probe:");
     begin_message(server.subscriber);
@@ -539,9 +543,9 @@ static void forged_probes_prove_nothing(void **state) {
     wait_state(rig, CHANNEL_READY);
 }
 
-/* ---------------------------------------------------------------------------- without an end */
+/* ----------------------------------------------------------------------------- endless messages */
 
-/* A server may send messages for ever: memory is bounded, and the loop goes on. */
+/* A server may send messages forever: memory stays bounded, and the loop keeps running. */
 static void messages_without_end_keep_nobody(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, answer, NULL);
@@ -565,9 +569,9 @@ static void messages_without_end_keep_nobody(void **state) {
     wait_state(rig, CHANNEL_OFF);
 }
 
-/* -------------------------------------------------------------------- a connection by itself */
+/* ---------------------------------------------------------------------- a connection on its own */
 
-/* A connection that nobody but the test uses. */
+/* A connection that only the test uses. */
 struct wire {
     struct conn *conn;
     size_t replies, messages, ends;
@@ -644,7 +648,7 @@ static void confirm_too_early(struct peer_link *link, const struct command *comm
     }
 }
 
-/* The confirmation comes behind the answers to the commands in front of SUBSCRIBE. */
+/* The confirmation must come after the answers to the commands before SUBSCRIBE. */
 static void a_confirmation_before_its_turn_is_none(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, confirm_too_early, NULL);
@@ -673,7 +677,7 @@ static void say_nine_messages(struct peer_link *link, const struct command *comm
     }
 }
 
-/* Messages that arrived with the one at which the connection was closed are not told. */
+/* Messages that arrived together with the one that closed the connection are not reported. */
 static void a_connection_that_is_ending_reports_nothing(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, say_nine_messages, NULL);
@@ -689,7 +693,7 @@ static void a_connection_that_is_ending_reports_nothing(void **state) {
     assert_string_equal(wire.why, "that was enough");
 }
 
-/* Also long after the uplink last had a reason to look. */
+/* A missing confirmation is noticed even long after the uplink last had a reason to check. */
 static void a_subscription_without_an_answer_is_noticed(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, answer, NULL);
@@ -728,7 +732,7 @@ static void hang_up_after_the_handshake(struct peer_link *link, const struct com
     }
 }
 
-/* A closed Unix socket makes the write of SUBSCRIBE fail: no SIGPIPE may reach the host. */
+/* Writing SUBSCRIBE to a closed Unix socket fails: the host may not receive SIGPIPE. */
 static void a_write_to_a_closed_connection_raises_no_signal(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create_unix(f, hang_up_after_the_handshake, NULL);

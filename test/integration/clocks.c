@@ -1,6 +1,6 @@
 /*
- * Clocks that jump: the wall clock, which must not matter, and a machine that was suspended, for
- * which the servers' time went on and the loop's timers did not.
+ * Clocks that jump: the wall clock, which must not matter, and a suspended machine, where the
+ * servers' time went on but the loop's timers did not.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -16,7 +16,7 @@
 #define TTL_MS 60000
 #define HOUR 3600
 
-/* A TTL, and time of a counter, that is short enough to wait for its end. */
+/* A TTL, and lifetime of a counter, that is short enough to wait for. */
 #define SHORT_TTL_MS 3000
 #define CENTURIES ((time_t)300 * 365 * 24 * HOUR)
 
@@ -65,7 +65,7 @@ static void a_wall_clock_centuries_ahead_ruins_no_fence(void **state) {
     }
 }
 
-/* Before any master has told its clock, a waiter draws its ticket by the wall clock. */
+/* Before any master has reported its clock, a waiter draws its ticket by the wall clock. */
 static void a_wall_clock_days_ahead_leaves_the_counters_to_others(void **state) {
     static const char *const keys[] = {KEY, KEY "b"};
     struct fixture *f = *state;
@@ -100,7 +100,7 @@ static bool have_no_counter(void *arg) {
     return count == 0;
 }
 
-/* Returns the fence of a new client, whose wall clock is ahead by `seconds`. */
+/* Returns the fence of a new client whose wall clock is ahead by `seconds`. */
 static uint64_t fence_ahead(struct fixture *f, const redlock_options *options, uint64_t wait_ms,
                             time_t seconds) {
     redlock_request request = request_for(KEY, options->max_ttl_ms);
@@ -119,8 +119,8 @@ static uint64_t fence_ahead(struct fixture *f, const redlock_options *options, u
 }
 
 /*
- * The counter expires, and with it all that nodes know of a client that was an hour ahead: longer
- * than they keep a counter. The next one begins at the time all the same.
+ * The counter expires, and with it everything that nodes know of a client that was ahead by an
+ * hour, longer than they keep a counter. The next counter still starts at the current time.
  */
 static void a_fence_grows_where_its_counter_has_expired(void **state) {
     static const struct {
@@ -168,7 +168,7 @@ static void a_suspension_is_noticed_at_once(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* The machine is suspended with the SETs granted and the replies unread. */
+/* The machine is suspended after the SETs were granted, before the replies are read. */
 static void an_acquisition_does_not_outlive_a_suspension(void **state) {
     struct fixture *f = *state;
     struct proxy *proxies[FIVE];
@@ -193,7 +193,7 @@ static void an_acquisition_does_not_outlive_a_suspension(void **state) {
     assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
 }
 
-/* A client whose clock is wrong stands in the queue where it would with a right one. */
+/* A client with a wrong clock has the same entry in the queue as with a right one. */
 static void entries_are_by_the_clocks_of_the_masters(void **state) {
     static const time_t errors[] = {HOUR, -HOUR};
     struct fixture *f = *state;
@@ -206,7 +206,7 @@ static void entries_are_by_the_clocks_of_the_masters(void **state) {
         redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
         options.guards = REDLOCK_GUARDS_ON;
         long long from = clock_at(f, 0);
-        /* Half of the requests are made before any master has told its clock. */
+        /* 1/2 of the requests are made before any master has reported its clock. */
         redlock_client *client = k == 0 ? create_client(f, &options) : connect_with(f, &options);
         calls[k] = begin_acquire(f, client, &request);
         wait_in_queue(f, KEY, (long long)k + 1);
@@ -226,8 +226,7 @@ static void entries_are_by_the_clocks_of_the_masters(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* Without guards, too, entries in the queue are in the order of requests by the clocks of the
- * masters. */
+/* Without guards, too, queue entries are in the order of the requests by the masters' clocks. */
 static void the_wall_clock_does_not_rule_the_queue_without_guards(void **state) {
     struct fixture *f = *state;
     redlock_options options =

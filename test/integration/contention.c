@@ -1,8 +1,9 @@
 /*
- * Many clients want one key: only one client at a time has the key, and each gets it in the end.
+ * Many clients contend for one key: only one client at a time holds the key, and each acquires it
+ * in the end.
  *
- * Four processes with four clients each split the votes over and over. Shared memory says which
- * client is inside.
+ * Four processes with four clients each split the votes again and again. Shared memory records
+ * which client is inside.
  */
 #include "contest.h"
 #include "crew.h"
@@ -15,13 +16,13 @@
 #define PROCESSES 4
 #define CLIENTS 4
 
-/* Memory that all processes share. */
+/* Memory shared by all processes. */
 struct arena {
     atomic_int inside;
     atomic_size_t intruders; /* acquisitions while another client was inside */
     atomic_size_t turns[PROCESSES][CLIENTS];
     size_t wanted;     /* turns of each client */
-    size_t race_turns; /* above 0: a race, which ends after this many turns of all */
+    size_t race_turns; /* above 0: a race that ends after this many turns in all */
     atomic_size_t reported;
 };
 
@@ -63,7 +64,7 @@ static bool is_over(void *memory) {
     return arena->reported >= arena->race_turns || spread_of(arena).least >= arena->wanted;
 }
 
-/* Runs one of the processes, which a failed assertion ends. */
+/* Runs one of the processes, which ends at a failed assertion. */
 static int run_process(size_t process, void *memory, char **uris, size_t count) {
     struct arena *arena = memory;
     bool is_race = arena->race_turns > 0;
@@ -97,16 +98,16 @@ static void each_process_gets_the_lock_and_none_while_another_has_it(void **stat
             assert_int_equal(arena->turns[i][j], arena->wanted);
         }
     }
-    /* The clients were in each other's way: most turns began with a key that was passed on. */
+    /* The clients did contend: most turns began with a key that was passed on. */
     assert_true(executed(f, 0, "publish") > PROCESSES * CLIENTS * arena->wanted / 2);
     wait_holders(f, KEY, 0); /* a key pushed beyond the quorum may expire with its reservation */
 }
 
 /*
- * Races with the default delays. A bound on delays that grows with each failed try favours clients
- * that were served a moment ago: with a bound of two seconds some clients had a single turn while
- * others had thousands. The race ends when each client has had some hundred turns, or after as many
- * as should be enough for that.
+ * Races with the default delays. A bound on delays that grows with each failed try would favour
+ * recently served clients: with a bound of 2 s some clients had a single turn while others had
+ * thousands. The race ends when each client has had some hundred turns, or after as many as should
+ * suffice for that.
  */
 static void nobody_starves_by_default(void **state) {
     struct fixture *f = *state;
@@ -133,7 +134,7 @@ static void let_go_in_call(struct call *call, void *arg) {
     begin_release(call->fixture, call->lock);
 }
 
-/* Clients of one loop start in step: without jitter they would split the votes for ever. */
+/* Clients of one loop start in step: without jitter they would split the votes forever. */
 static void clients_that_start_in_step_do_not_stay_in_step(void **state) {
     struct fixture *f = *state;
     redlock_client *clients[CLIENTS];

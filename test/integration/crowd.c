@@ -1,6 +1,6 @@
 /*
- * Many locks of one client, which must not harm each other, the masters, or the end of the client.
- * And the renewals of one lock, when nodes are slow, away, or back.
+ * Many locks of one client, which must not harm each other, the masters, or the client's close.
+ * Also the renewals of one lock when nodes are slow, away, or back.
  */
 #include "clocks.h"
 #include "detour.h"
@@ -50,8 +50,8 @@ static redlock_options options_with_queue(struct fixture *f, uint32_t max_comman
 }
 
 /*
- * Asserts that nothing is left at the first masters, but the flag that stands for a while when
- * there has been a queue.
+ * Asserts that nothing is left at the first masters except the flag that stays for a while after
+ * there was a queue.
  */
 static void assert_empty(struct fixture *f, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -62,7 +62,7 @@ static void assert_empty(struct fixture *f, size_t count) {
 
 /* -------------------------------------------------------------------------------------- closing */
 
-/* The queues take sixteen calls at once, and each round of votes is given up before its end. */
+/* The queues take 16 calls at once, and each round is abandoned before its end. */
 static void a_client_that_closes_leaves_nothing(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 16);
@@ -75,7 +75,7 @@ static void a_client_that_closes_leaves_nothing(void **state) {
     assert_empty(f, THREE);
 }
 
-/* Requests are still under way, and more than the queues hold. */
+/* Requests are still pending, more than the queues hold. */
 static void a_client_that_closes_undoes_what_is_under_way(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 64);
@@ -89,7 +89,7 @@ static void a_client_that_closes_undoes_what_is_under_way(void **state) {
     assert_empty(f, THREE);
 }
 
-/* redlock_client_drain tells of the keys that may be left at nodes that are away. */
+/* redlock_client_drain reports the keys that may be left at unreachable nodes. */
 static void what_a_dead_node_keeps_is_reported(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 65536);
@@ -109,7 +109,10 @@ static void what_a_dead_node_keeps_is_reported(void **state) {
 #define LONG_KEYS 100
 #define LONG_KEY 2000
 
-/* A node that is away is owed more than is remembered: told in one line, until the TTLs end. */
+/*
+ * An unreachable node has more pending releases than are remembered: one line reports this, until
+ * the TTLs end.
+ */
 static void releases_without_room_are_reported_until_their_keys_are_gone(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 65536);
@@ -121,7 +124,7 @@ static void releases_without_room_are_reported_until_their_keys_are_gone(void **
         char key[LONG_KEY];
         snprintf(key, sizeof(key), "%0*zu", LONG_KEY - 1, i);
         locks[i] = hold(f, client, key, LONG_TTL_MS);
-        wait_all_answered(f, client); /* a node behind the others would have a full queue */
+        wait_all_answered(f, client); /* a node that lags would have a full queue */
     }
     masters_kill(f->masters, 2);
     wait_connected(f, client, 2);
@@ -186,8 +189,7 @@ static void a_turn_deals_with_so_many_locks(void **state) {
 
 /* ---------------------------------------------------------------------------------------- terms */
 
-/* Each lock is asked for on terms of its own, of which many share an entry in the client's
- * table. */
+/* Each lock is requested on its own terms, many of which share an entry in the client's table. */
 static void locks_may_all_differ_in_their_terms(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 65536);
@@ -211,7 +213,7 @@ static void locks_may_all_differ_in_their_terms(void **state) {
 #define TTL_MS 60000
 #define NODE_TIMEOUT_MS 1000
 
-/* Each answer takes many times as long as a round for an acquisition would wait. */
+/* Each answer takes many times as long as a round of an acquisition would wait. */
 static void renewals_that_are_answered_late_count(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -242,7 +244,7 @@ static void renewals_that_are_answered_late_count(void **state) {
     assert_int_equal(loss->count, 0);
 }
 
-/* The nodes that are left are asked a few times until the loss, not ten times a second. */
+/* The remaining nodes are asked a few times until the loss, not ten times a second. */
 static void without_a_quorum_renewals_are_few(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -252,7 +254,7 @@ static void without_a_quorum_renewals_are_few(void **state) {
     masters_kill(f->masters, 2);
     size_t before = executed(f, 0, "evalsha");
     assert_int_equal(pass_until_lost(f, client, 0, 100, loss), REDLOCK_EEXPIRED);
-    assert_int_in_range(executed(f, 0, "evalsha") - before, 2, 30); /* beats among them */
+    assert_int_in_range(executed(f, 0, "evalsha") - before, 2, 30); /* heartbeats included */
 }
 
 #define LOST 2000
@@ -269,7 +271,7 @@ static bool are_all_lost(void *arg) {
     return lost == LOST;
 }
 
-/* Returns the number of lines that the lines about losses say were left out. */
+/* Returns the number of lines omitted, as stated by the lines about losses. */
 static unsigned long left_out(const struct log_capture *capture) {
     unsigned long sum = 0;
 
@@ -280,7 +282,10 @@ static unsigned long left_out(const struct log_capture *capture) {
     return sum;
 }
 
-/* A crowd is lost at once: its first losses have lines, and later ones tell how many had none. */
+/*
+ * A crowd is lost at once: the first losses have lines, and later lines state how many were
+ * omitted.
+ */
 static void losses_of_a_crowd_do_not_flood_the_log(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 65536);
@@ -303,11 +308,11 @@ static void losses_of_a_crowd_do_not_flood_the_log(void **state) {
     pass_time(LONG_TTL_MS);
     wait_lost(f, loss);
     size_t lines = log_capture_count(&f->capture, LOSS_LINE);
-    assert_int_in_range(lines, 21, 200); /* one more for each second that the losses take */
+    assert_int_in_range(lines, 21, 200); /* plus one for each second that the losses take */
     assert_int_equal(lines + left_out(&f->capture), LOST + 1);
 }
 
-/* The renewals of a crowd are due, and are asked for in slices: losses do not wait behind these. */
+/* The renewals of a crowd are due, and are sent in slices: losses do not wait for them. */
 static void losses_come_before_renewals(void **state) {
     struct fixture *f = *state;
     redlock_options options = options_with_queue(f, 65536);
@@ -332,7 +337,7 @@ static void losses_come_before_renewals(void **state) {
     resume_time();
 }
 
-/* The next renewal would be minutes away otherwise. */
+/* Otherwise the next renewal would be minutes away. */
 static void a_node_that_comes_back_is_asked_at_once(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -352,7 +357,7 @@ static void a_node_that_comes_back_is_asked_at_once(void **state) {
 
 /* ------------------------------------------------------------------------------------- slowness */
 
-/* A server that answers SETs when the test says so. */
+/* A server that answers SETs only when the test says so. */
 struct slow {
     struct peer_link *link;
     unsigned waiting;
@@ -376,7 +381,7 @@ static bool has_all_calls(void *arg) {
     return ((const struct slow *)arg)->waiting == CALLS;
 }
 
-/* The last answer takes three times the stall timeout, but each follows soon on the one before. */
+/* The last answer takes three times the stall timeout, but each follows the one before it soon. */
 static void who_answers_slowly_is_not_stalled(void **state) {
     struct fixture *f = *state;
     struct slow slow = {NULL, 0};

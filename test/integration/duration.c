@@ -1,6 +1,6 @@
 /*
- * Durations and numbers: requests that wait, locks that are renewed, TTLs from 1 ms on, and ten
- * thousand locks at once.
+ * Durations and numbers: requests that wait, locks that are renewed, TTLs from 1 ms on, and 10,000
+ * locks at once.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -14,7 +14,7 @@
 
 /* -------------------------------------------------------------------------------------- waiting */
 
-/* Acquires in vain with these bounds. Returns the number of tries. */
+/* Tries to acquire a held key within these limits. Returns the number of tries. */
 static size_t tries_with(struct fixture *f, uint64_t wait_ms, uint32_t retries) {
     redlock_client *client = connect_client(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
@@ -60,7 +60,7 @@ static void a_request_may_wait_for_ever(void **state) {
     assert_explained(call, "tries");
 }
 
-/* The keys of failed tries are released; those of the try that succeeded have the request's TTL. */
+/* The keys of failed tries are released; those of the successful try have the request's TTL. */
 static void retries_ask_for_the_same_ttl(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -155,7 +155,7 @@ static void short_ttls_are_refused_or_end_well(void **state) {
         struct call *call;
 
         request.watchdog = ttl % 2 == 0;
-        if (ttl <= 2) { /* nothing is left after drift */
+        if (ttl <= 2) { /* drift leaves no validity */
             assert_refused(client, redlock_acquire(client, &request, record_nothing, NULL, NULL),
                            REDLOCK_EINVAL, "ttl_ms");
             continue;
@@ -211,7 +211,7 @@ static void ten_thousand_locks_at_once(void **state) {
     }
 }
 
-/* Requests are written when the loop runs again, and the nodes' time counts from then on. */
+/* Requests are written when the loop next runs, and the nodes' time counts from then on. */
 static void nodes_have_their_time_after_a_busy_callback(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

@@ -1,6 +1,4 @@
-/*
- * Nodes that answer with an error, which is their vote and no more, and is named in the report.
- */
+/* Nodes that answer with an error: it costs only their own vote, and is named in the report. */
 #include "clocks.h"
 #include "harness.h"
 #include "master_data.h"
@@ -35,7 +33,7 @@ static void assert_blamed(const struct call *call, size_t node, const char *text
     }
 }
 
-/* Acquires, extends and releases; `node` fails with `text`, which must cost its vote only. */
+/* Acquires, extends and releases. `node` fails with `text`, which must cost only its own vote. */
 static void assert_one_bad_node_is_borne(struct fixture *f, redlock_client *client, size_t node,
                                          const char *text) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
@@ -144,7 +142,7 @@ static void the_right_password_is_taken(void **state) {
     assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
 }
 
-/* Asserts that a quorum refuses a client that was just made, from the first try on. */
+/* Asserts that a quorum refuses a new client from the first try on. */
 static void assert_no_access(struct fixture *f, redlock_client *client, const char *text) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call;
@@ -155,7 +153,7 @@ static void assert_no_access(struct fixture *f, redlock_client *client, const ch
     assert_ended(call, REDLOCK_EACCESS);
     assert_explained(call, why);
     assert_explained(call, "not acquired: no access to the nodes after 1 try");
-    request.wait_ms = REDLOCK_FOREVER; /* ended at once all the same */
+    request.wait_ms = REDLOCK_FOREVER; /* ended at once nevertheless */
     call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_EACCESS);
     assert_explained(call, why);
@@ -180,7 +178,7 @@ static void a_wrong_password_is_borne_and_named(void **state) {
     assert_login_fails(*state, ":wr0ng@", "WRONGPASS");
 }
 
-/* Nodes that are known to refuse are sent nothing, which is a vote of its own. */
+/* Nodes that are known to refuse the login are not asked, which is a vote of its own. */
 static void a_node_that_refused_the_login_is_not_asked(void **state) {
     struct fixture *f = *state;
     redlock_client *client = log_in(f, 3, ":wr0ng@");
@@ -198,7 +196,7 @@ static void a_node_that_refused_the_login_is_not_asked(void **state) {
     assert_false(redlock_is_retryable(REDLOCK_EACCESS));
 }
 
-/* Two of five that refuse are no quorum: the rest decides, and says that the key is held. */
+/* Two of five that refuse are no quorum: the others decide, and report that the key is held. */
 static void a_minority_that_refuses_decides_nothing(void **state) {
     struct fixture *f = *state;
     redlock_client *client = log_in(f, 2, ":wr0ng@");
@@ -218,7 +216,7 @@ static void a_password_where_none_is_set_is_named(void **state) {
     assert_no_access(f, log_in(f, 3, ":" PASSWORD "@"), "ERR AUTH");
 }
 
-/* Makes a client for whose first `bad` nodes the URI has a database that is not there. */
+/* Makes a client whose first `bad` nodes have a missing database in their URI. */
 static redlock_client *without_database(struct fixture *f, size_t bad) {
     const char *uris[FIVE];
     char texts[FIVE][64];
@@ -244,9 +242,9 @@ static void a_database_that_is_not_there_is_borne_and_named(void **state) {
     assert_no_access(f, without_database(f, 3), "ERR DB index");
 }
 
-/* ------------------------------------------------------------- errors that only peers can make */
+/* --------------------------------------------------------------- errors that only peers produce */
 
-/* The present refusal of the peers. */
+/* The peers' current refusal. */
 static struct refusal {
     const char *text;
     bool everything; /* the handshake is refused, too, not only locks */
@@ -282,7 +280,7 @@ static const char *const refusals[] = {
     "",
 };
 
-/* Makes a client of five nodes, of which the first `bad` are peers that refuse. */
+/* Makes a client of five nodes, the first `bad` of which are peers that refuse. */
 static redlock_client *with_refusers(struct fixture *f, size_t bad, struct peer **peers) {
     const char *uris[FIVE];
     redlock_options options;
@@ -348,7 +346,7 @@ static void an_error_to_the_first_command_is_the_vote_of_one_node(void **state) 
     }
 }
 
-/* Answers like a server that has no script, whatever was loaded. */
+/* Answers like a server that lacks every script, even a loaded one. */
 static void forget_scripts(struct peer_link *link, const struct command *command, void *arg) {
     if (command_is(command, "EVALSHA", NULL)) {
         peer_say(link, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
@@ -375,7 +373,7 @@ static void a_node_that_keeps_no_script_still_votes(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* Each renewal meets an error, which is no reason to give up while validity lasts. */
+/* Each renewal meets an error, which is no reason to give up while the validity lasts. */
 static void errors_of_renewals_are_borne_while_validity_lasts(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -405,7 +403,7 @@ static int masters_without_scripts(void **state) {
     return start_fixture(state, FIVE, arguments);
 }
 
-/* A server repeats the arguments of an unknown command, our token among them. */
+/* A server echoes the arguments of an unknown command, which include our token. */
 static void an_unknown_command_is_named_but_not_its_arguments(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -415,12 +413,12 @@ static void an_unknown_command_is_named_but_not_its_arguments(void **state) {
     assert_int_equal(await(f, call), REDLOCK_ENOQUORUM);
     assert_explained(call, "unknown command");
     assert_false(holds_token(call->why));
-    wait_logged(f, "unknown command"); /* the log capture looks for tokens by itself */
+    wait_logged(f, "unknown command"); /* the log capture itself checks for tokens */
 }
 
 static struct call *release_of_the_other;
 
-/* Connects to all masters as a user with just these rights. */
+/* Connects to all masters as a user with only these rights. */
 static redlock_client *connect_as(struct fixture *f, const char *rights) {
     char text[5][128];
     const char *uris[5];
@@ -437,7 +435,7 @@ static redlock_client *connect_as(struct fixture *f, const char *rights) {
     return connect_with(f, &options);
 }
 
-/* Where the ACL does not permit SCRIPT LOAD, calls carry their scripts: nothing is amiss. */
+/* If the ACL forbids SCRIPT LOAD, calls carry their scripts, and nothing fails. */
 static void a_user_who_may_not_load_scripts_hears_of_no_error(void **state) {
     struct fixture *f = *state;
     redlock_client *client =
@@ -449,7 +447,10 @@ static void a_user_who_may_not_load_scripts_hears_of_no_error(void **state) {
     assert_int_equal(f->capture.levels[REDLOCK_LOG_WARN], 0);
 }
 
-/* A reader that may not use the list of readers gets no lock, and leaves no key that others see. */
+/*
+ * A reader without the right to the list of readers gets no lock, and leaves no key that others
+ * see.
+ */
 static void a_reader_without_a_right_leaves_no_key(void **state) {
     static const char *const lists[] = {"-zadd", "-zscore", "-zrange", "-zremrangebyscore"};
     struct fixture *f = *state;
@@ -468,7 +469,7 @@ static void a_reader_without_a_right_leaves_no_key(void **state) {
     }
 }
 
-/* Without the right to ask the time a release passes nothing on: it deletes the key. */
+/* Without the right to read the time a release passes nothing on: it deletes the key. */
 static void a_release_without_the_time_deletes_the_key(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_as(f, "reset on >pw ~* &* +@all -time");
@@ -486,7 +487,7 @@ static void a_release_without_the_time_deletes_the_key(void **state) {
 
 #define RELEASES 20
 
-/* Returns how often the first master was given a command since its statistics were reset. */
+/* Returns how often the first master ran a command since its statistics were reset. */
 static unsigned calls_of(struct fixture *f, const char *command) {
     char field[32];
     snprintf(field, sizeof(field), "cmdstat_%s:calls=", command);
@@ -528,7 +529,10 @@ static void the_keys_of_a_turn_are_deleted_at_once(void **state) {
     assert_int_equal(deletions(f, client), 1);
 }
 
-/* Needs no right to MGET, and none to look for waiters: each key is deleted alone, silently. */
+/*
+ * Without the right to MGET, or to look for waiters, each key is deleted separately, without an
+ * error.
+ */
 static void a_user_who_may_not_read_keys_at_once_releases_them(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_as(f, "~* " RIGHTS);
@@ -544,7 +548,7 @@ static void let_the_other_go(struct call *call, void *arg) {
     release_of_the_other = begin_release(call->fixture, arg);
 }
 
-/* The undo of the forbidden key and the release of the other one travel in one call. */
+/* The undo of the forbidden key and the release of the other one share a call. */
 static void a_forbidden_key_does_not_hinder_the_release_of_another(void **state) {
     struct fixture *f = *state;
     redlock_client *client =

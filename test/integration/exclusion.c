@@ -1,6 +1,6 @@
 /*
- * Holders of a key: at most one client at a time, distinguished by the token alone; and the reports
- * to the other clients.
+ * Holders of a key: at most one client at a time, identified by the token alone; and the reports to
+ * the other clients.
  */
 #include "harness.h"
 #include "master_data.h"
@@ -11,7 +11,7 @@
 
 #define KEY "orders:42"
 
-/* ------------------------------------------------------------------------------ who holds it */
+/* ----------------------------------------------------------------------------------- the holder */
 
 static void a_held_key_is_refused_until_it_is_released(void **state) {
     struct fixture *f = *state;
@@ -30,7 +30,7 @@ static void a_held_key_is_refused_until_it_is_released(void **state) {
     wait_released(f, KEY);
 }
 
-/* Makes two requests for one key in one turn, and counts those that acquired it. */
+/* Makes two requests for one key in one turn, and counts the successful ones. */
 static size_t winners(struct fixture *f, redlock_client *first, redlock_client *second) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *calls[] = {begin_acquire(f, first, &request), begin_acquire(f, second, &request)};
@@ -80,7 +80,10 @@ static void a_lock_that_is_not_renewed_expires(void **state) {
     assert_int_equal(loss->status, REDLOCK_EEXPIRED);
     assert_int_equal(redlock_validity_ms(lock), 0);
     assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
-    /* Keys expire a little apart: the next holder may have a bare quorum, and keeps it. */
+    /*
+     * Keys expire at slightly different times: the next holder may have a bare quorum, and keeps
+     * it.
+     */
     assert_int_equal(let_go(f, next), REDLOCK_OK);
 }
 
@@ -148,7 +151,7 @@ static void keys_do_not_disturb_each_other(void **state) {
     assert_int_equal(let_go(f, two), REDLOCK_OK);
 }
 
-/* ------------------------------------------------------------------------- a foreign token */
+/* ------------------------------------------------------------------------------ a foreign token */
 
 static void another_ones_key_is_not_released(void **state) {
     struct fixture *f = *state;
@@ -251,7 +254,7 @@ static void an_extension_by_0_is_by_the_requests_ttl(void **state) {
     assert_int_in_range(before, LONG_TTL_MS / 2, LONG_TTL_MS - LONG_TTL_MS / 100);
 }
 
-/* The validity, as the library tells it, is at no time longer than the servers keep the key. */
+/* The reported validity is never longer than the servers keep the key. */
 static void validity_is_never_more_than_the_servers_keep(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -268,7 +271,7 @@ static void validity_is_never_more_than_the_servers_keep(void **state) {
     }
 }
 
-/* ----------------------------------------------------------------------- what one is told */
+/* -------------------------------------------------------------------------------------- reports */
 
 static void a_denied_request_says_for_how_long(void **state) {
     struct fixture *f = *state;
@@ -295,7 +298,7 @@ static void a_denied_request_says_for_how_long(void **state) {
     assert_explained(denied, masters_address(f->masters, 0));
 }
 
-/* Which of several requests was denied is told by the handle that its callback is given. */
+/* The handle that is passed to its callback identifies which of several requests was denied. */
 static void the_denied_key_is_named(void **state) {
     struct fixture *f = *state;
     redlock_client *first = connect_client(f);
@@ -381,8 +384,8 @@ static void uris_for(struct fixture *f, const char *login, unsigned db, char tex
 }
 
 /*
- * Requests queue behind the first handshake. Where a server refuses SELECT, it carries out the
- * SETs behind it all the same, in database 0.
+ * Requests queue until the first handshake is done. If a server refuses SELECT, it still runs the
+ * SETs after it, in database 0.
  */
 static void a_grant_after_a_refused_select_does_not_count(void **state) {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * Nodes that die, or hang: the work that a quorum of the others still does, and the explanation
- * when there is no quorum.
+ * Nodes that die or hang: the work that a quorum of the others still does, and the explanation when
+ * there is no quorum.
  */
 #include "clocks.h"
 #include "cycles.h"
@@ -15,7 +15,7 @@
 #define KEY "orders:42"
 #define FIVE 5
 
-/* Returns options under which a wait for any node's timeout would fail the test. */
+/* Returns options under which waiting for any node's timeout would fail the test. */
 static redlock_options endless_options(struct fixture *f, const char *const *nodes, size_t count) {
     redlock_options options = patient_options(f, nodes, count);
 
@@ -165,7 +165,7 @@ static void look_at_stalled_node(struct cycles *cycles) {
     struct stall *stall = (struct stall *)cycles;
     redlock_node_info info = node_info(cycles->client, 2);
 
-    /* The question for its role is the client's own, and one at a time. */
+    /* The role question is the client's own, and only one is pending at a time. */
     assert_true(info.commands <= stall->options.max_commands + 1);
     assert_true(info.bytes <= stall->options.max_bytes);
     stall->most_bytes = info.bytes > stall->most_bytes ? info.bytes : stall->most_bytes;
@@ -174,7 +174,7 @@ static void look_at_stalled_node(struct cycles *cycles) {
     }
 }
 
-/* The stall timeout; the node timeout is no longer. */
+/* The stall timeout, not below the node timeout. */
 #define STALL_MS PATIENT_MS
 
 static struct stall *new_stall(struct fixture *f) {
@@ -191,26 +191,28 @@ static struct stall *new_stall(struct fixture *f) {
     return stall;
 }
 
-/* A number of cycles of which half fill the queue, with calls of 32 releases each. */
+/* A number of cycles, 1/2 of which fill the queue, with calls of 32 releases each. */
 #define STALL_CYCLES_LEAST ((size_t)20000)
 
-/* The locks that are under way at a time, and may share a call; the memory of one, at the most. */
+/* Number of locks in flight at a time, which may share a call; the maximum memory of one. */
 #define LOCKS_OF_CALL 32
 #define MEMORY_OF_LOCK 1024
 
-/* Far more cycles than the bounds let wait: the pending releases of a hung node must not pile up.
+/*
+ * Far more cycles than the bounds allow to wait: the pending releases of a hung node must not pile
+ * up.
  */
 static void a_stopped_node_costs_bounded_memory(void **state) {
     struct fixture *f = *state;
     struct stall *stall = new_stall(f);
     redlock_client *client = create_client(f, &stall->options);
     size_t count = cycles_here(100000);
-    size_t before, most; /* by what the queue can hold: how many locks share a call varies */
+    size_t before, most; /* by the capacity of the queue: how many locks share a call varies */
 
     count = count > STALL_CYCLES_LEAST ? count : STALL_CYCLES_LEAST;
     wait_connected(f, client, FIVE);
     cycles_run(&stall->cycles, f, client, 32, 1000);
-    wait_all_answered(f, client); /* with two full queues beside it there would be no quorum */
+    wait_all_answered(f, client); /* with two full queues besides there would be no quorum */
     before = counting_allocator_mark(&f->allocator);
     most = before + stall->options.max_commands * LOCKS_OF_CALL * MEMORY_OF_LOCK;
     freeze(f, 2);
@@ -250,7 +252,7 @@ static void a_stopped_node_delays_no_decision(void **state) {
     wait_released(f, KEY);
 }
 
-/* The votes of the hung nodes could not change the no. */
+/* The votes of the hung nodes could not change the denial. */
 static void a_stopped_node_delays_no_refusal(void **state) {
     struct fixture *f = *state;
     redlock_options options = endless_options(f, masters_uris(f->masters), FIVE);
@@ -273,7 +275,7 @@ static void a_stopped_node_delays_no_refusal(void **state) {
     wait_released(f, KEY);
 }
 
-/* A command over a bound is not sent, and the bound is named. */
+/* A command beyond a bound is not sent, and the bound is named. */
 static void a_full_queue_is_named(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
@@ -308,7 +310,7 @@ static void what_a_full_queue_put_off_is_retried_when_there_is_room(void **state
     char names[32][16];
 
     options.max_commands = 16;
-    options.reconnect_delay_max_ms = 600000; /* failed releases are retried in ten minutes */
+    options.reconnect_delay_max_ms = 600000; /* failed releases are retried after 10 min */
     redlock_client *client = connect_with(f, &options);
     freeze(f, 0);
     for (size_t i = 0; i < 32; i++) {
@@ -353,7 +355,7 @@ static void three_stopped_nodes_time_out(void **state) {
     wait_released(f, KEY);
 }
 
-/* Accepts connections and says nothing, in its handshake already. */
+/* A server that accepts connections and sends nothing, not even in its handshake. */
 struct revival {
     const struct peer *peer;
     size_t links;
@@ -394,7 +396,7 @@ static void a_node_that_accepts_and_stalls_costs_no_decision(void **state) {
     wait_released(f, KEY);
 }
 
-/* ---- stalls, and delays that are none ---- */
+/* ---- stalls, and delays that are not stalls ---- */
 
 static void a_program_that_starts_slowly_finds_its_nodes(void **state) {
     struct fixture *f = *state;
@@ -433,7 +435,7 @@ static void a_silent_node_with_pending_releases_is_dropped(void **state) {
     let_go(f, lock);
     wait_answered(f, client, 0);
     assert_int_equal(node_info(client, 0).release_debts, 1);
-    for (unsigned i = 0; i < 2; i++) { /* long enough for a payment to be planned */
+    for (unsigned i = 0; i < 2; i++) { /* long enough to schedule a retry */
         pass_time(STALL_MS);
         run_turns(f, 3);
         wait_answered(f, client, 0);
@@ -445,7 +447,7 @@ static void a_silent_node_with_pending_releases_is_dropped(void **state) {
     assert_int_equal(node_info(client, 0).commands, 1);
     pass_time(STALL_MS);
     await(f, call);
-    pass_time(STALL_MS); /* one silence that ends with a jump is excused */
+    pass_time(STALL_MS); /* one silence that ends with a jump is forgiven */
     wait_disconnected(f, client, 0, 1);
 }
 
@@ -475,10 +477,10 @@ static void a_small_max_bytes_puts_releases_off_but_loses_none(void **state) {
     }
 }
 
-/* The keys in the order in which the peer is told to release them. */
+/* The keys in the order in which the peer is to release them. */
 struct retries {
-    size_t next;  /* number of the key that should come next */
-    size_t stray; /* number of other keys that came */
+    size_t next;  /* number of the next expected key */
+    size_t stray; /* number of other keys received */
 };
 
 static void record_retries(struct peer_link *link, const struct command *command, void *arg) {
@@ -494,9 +496,9 @@ static void record_retries(struct peer_link *link, const struct command *command
     peer_answer_well(link, command, NULL);
 }
 
-#define TOGETHER 8 /* as many as max_commands = 16 lets acquire at once */
+#define TOGETHER 8 /* as many as max_commands = 16 allows to acquire at once */
 
-/* Acquires "orders:0" and on. */
+/* Acquires "orders:0" and the keys that follow. */
 static void hold_many(struct fixture *f, redlock_client *client, redlock_lock **locks,
                       size_t count) {
     struct call *calls[TOGETHER];
@@ -516,11 +518,12 @@ static void hold_many(struct fixture *f, redlock_client *client, redlock_lock **
     }
 }
 
-/* More than twice the pending releases that a full queue of sixteen calls for 64 locks each takes.
- */
+/* More than twice the pending releases that a full queue takes: 16 calls for 64 locks each. */
 #define RELEASES_LEAST ((size_t)4000)
 
-/* Far more releases than max_commands lets retry at once: each is taken once, the oldest first. */
+/*
+ * Far more releases than max_commands allows to retry at once: each is sent once, the oldest first.
+ */
 static void many_releases_are_retried_in_order_and_without_detours(void **state) {
     struct fixture *f = *state;
     struct retries retries = {0};
@@ -557,7 +560,7 @@ static void turn_away(struct peer_link *link, void *arg) {
     peer_hang_up(link);
 }
 
-/* A server that is going down may still accept connections, and cut them. */
+/* A server that is shutting down may still accept connections, and close them. */
 static void a_server_that_has_answered_is_not_suspected_of_tls(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, peer_answer_well, NULL);
@@ -570,7 +573,7 @@ static void a_server_that_has_answered_is_not_suspected_of_tls(void **state) {
     wait_disconnected(f, client, 0, 2);
     assert_non_null(strstr(node_info(client, 0).reason, "before any answer"));
     assert_null(strstr(node_info(client, 0).reason, "TLS"));
-    client = create_client(f, &options); /* one that knows nothing of the server */
+    client = create_client(f, &options); /* a client that knows nothing of the server */
     wait_disconnected(f, client, 0, 1);
     assert_non_null(strstr(node_info(client, 0).reason, "going down"));
     assert_non_null(strstr(node_info(client, 0).reason, "TLS"));

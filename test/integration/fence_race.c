@@ -1,6 +1,6 @@
 /*
- * Processes compete for one fenced lock, while writes are lost at nodes that change all the time:
- * the fences grow strictly. The largest counter alone, of the same nodes, does not.
+ * Processes compete for one fenced lock, while changing nodes lose writes: the fences grow
+ * strictly. The largest counter of the same nodes alone does not.
  */
 #include "crew.h"
 #include "harness.h"
@@ -16,17 +16,20 @@
 #define PROCESSES 3
 #define ACQUISITIONS 10000
 
-/* Above the wall clock for an hour: no hint helps the counters to agree. */
+/* Ahead of the wall clock for an hour: no hint helps the counters to agree. */
 #define FAR ((uint64_t)(time(NULL) + 3600) * 1000000)
 
-/* The time for which a node denies all clients; the acquisitions after which other nodes do. */
+/*
+ * The time for which a node denies all clients; the number of acquisitions after which other nodes
+ * do.
+ */
 #define REFUSAL_MS "5"
 #define REFUSAL_PERIOD 5
 
-/* One acquisition, written down while it was held. */
+/* One acquisition, recorded while it was held. */
 struct entry {
     uint64_t fence;
-    uint32_t granted; /* mask of the nodes that granted it, by the report */
+    uint32_t granted; /* mask of the nodes that granted it, according to the report */
 };
 
 struct ledger {
@@ -107,7 +110,7 @@ static bool has_progressed(void *arg) {
 }
 
 /*
- * Counts the raises, which the library logs at its lowest level; the log capture takes other lines.
+ * Counts the raises, which the library logs at its lowest level; other lines go to the log capture.
  */
 static void count_raises(redlock_log_level level, const char *line, void *arg) {
     struct competitor *competitor = arg;
@@ -173,7 +176,7 @@ static void assert_fences_grow(const struct ledger *ledger) {
     }
 }
 
-/* Counts the acquisitions whose largest counter among the grants was not larger than before. */
+/* Counts the acquisitions for which the largest granted counter was not larger than before. */
 static size_t count_naive_mistakes(const struct ledger *ledger) {
     uint64_t counters[FIVE] = {0};
     uint64_t last = 0;

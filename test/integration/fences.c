@@ -1,6 +1,6 @@
 /*
- * Fences: numbers that grow with each acquisition of a key, by any client, with validity or
- * without. The tests drive the counters behind the fences apart by hand.
+ * Fences: numbers that grow with each acquisition of a key, by any client, valid or expired. The
+ * tests set the counters of the fences to different values directly.
  */
 #include "clocks.h"
 #include "cycles.h"
@@ -19,7 +19,7 @@
 #define COUNTER "orders:42::fence"
 #define FIVE 5
 
-/* Above the hints of clients whose clocks are right, and within the bound of counters. */
+/* Ahead of the hints of clients whose clocks are right, and within the bound of counters. */
 #define FAR (clock_now_us() + UINT64_C(3600000000))
 
 static uint64_t clock_now_us(void) {
@@ -81,7 +81,7 @@ static void a_fence_grows_with_each_acquisition(void **state) {
     assert_true(agreeing(f, last) >= 3); /* the counter outlives the lock */
 }
 
-/* No other client was there, so that all counters agree at once. */
+/* There was no other client, so all counters agree at once. */
 static void without_contention_it_takes_one_round_trip(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -125,7 +125,7 @@ static void a_fence_is_reported_to_the_end_of_the_handle(void **state) {
 
 /* ------------------------------------------------------------------------------ counters apart */
 
-/* The largest counter is not on a quorum, which is raised to it before the lock is told. */
+/* The largest counter is not on a quorum, which is raised to it before the lock is reported. */
 static void the_largest_counter_is_raised_on_a_quorum(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -139,7 +139,7 @@ static void the_largest_counter_is_raised_on_a_quorum(void **state) {
     assert_int_equal(log_capture_count(&f->capture, "acquiring -> raising"), 1);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 
-    /* A client that acquires the key by any other quorum sees the counter. */
+    /* A client that acquires the key at any other quorum sees the counter. */
     rival_frees(f, 3, FIVE, KEY);
     rival_takes(f, 1, 3, KEY, LONG_TTL_MS);
     lock = hold_fenced(f, client);
@@ -147,7 +147,7 @@ static void the_largest_counter_is_raised_on_a_quorum(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* At a node where the key is another client's by now, the counter is not raised. */
+/* At a node where another client now has the key, the counter is not raised. */
 static void what_is_taken_meanwhile_is_not_raised(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -161,7 +161,7 @@ static void what_is_taken_meanwhile_is_not_raised(void **state) {
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
     wait_answered(f, client, 0);
     assert_int_equal(counter_at(f, 0), 1);
-    assert_int_equal(counter_at(f, 2), fence); /* a renewal carries the fence along */
+    assert_int_equal(counter_at(f, 2), fence); /* a renewal carries the fence */
     let_go(f, lock);
 }
 
@@ -181,7 +181,7 @@ static void a_counter_that_is_none_is_named(void **state) {
 
 #define RUINED "ruined"
 
-/* Asserts that of several locks in one call only the one with a ruined counter fails. */
+/* Asserts that among several locks in one call only the one with a ruined counter fails. */
 static void assert_ruins_one_alone(struct fixture *f, redlock_client *client, const char *count) {
     static const char *const keys[] = {"one", RUINED, "two", "three"};
     redlock_request request = fenced_request();
@@ -220,7 +220,7 @@ static void a_ruined_counter_fails_its_lock_alone(void **state) {
     }
 }
 
-/* The renewals travel in one call, too. */
+/* The renewals share a call, too. */
 static void a_counter_ruined_while_it_is_held_loses_its_lock_alone(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -244,8 +244,9 @@ static void a_counter_ruined_while_it_is_held_loses_its_lock_alone(void **state)
 
 #define DAY UINT64_C(86400000000)
 
-/* Has a client acquire KEY; returns its fence. Asserts that no sound counter is beyond the
- * fence. */
+/*
+ * Makes a client acquire KEY; returns its fence. Asserts that no sound counter exceeds the fence.
+ */
 static uint64_t fence_beside_a_liar(struct fixture *f, redlock_client *client) {
     redlock_lock *lock = hold_fenced(f, client);
     uint64_t fence = redlock_fence(lock);
@@ -259,7 +260,9 @@ static uint64_t fence_beside_a_liar(struct fixture *f, redlock_client *client) {
     return fence;
 }
 
-/* The last number of all at one node, by anybody's hand: the others do not come to their end. */
+/*
+ * One node has the largest possible counter, set by an outsider: the other counters do not run out.
+ */
 static void a_counter_at_its_end_at_one_node_is_not_raised_to(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -273,11 +276,11 @@ static void a_counter_at_its_end_at_one_node_is_not_raised_to(void **state) {
         last = fence;
     }
     wait_logged(f, "days ahead of the clocks");
-    freeze(f, 0); /* nor do the others depend on the node */
+    freeze(f, 0); /* the others do not depend on the node */
     assert_true(redlock_fence(hold_fenced(f, client)) > last);
 }
 
-/* Node 0 is needed: its counter is not raised to, and its vote says why it does not count. */
+/* Node 0 is needed: no counter is raised to its, and its vote states why it does not count. */
 static void a_counter_beyond_its_time_does_not_count(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -295,8 +298,8 @@ static void a_counter_beyond_its_time_does_not_count(void **state) {
 }
 
 /*
- * A node that always answers what is just allowed, or just too much: nobody is kept from the key,
- * and the fences of clients that know the clocks more or less well grow all the same.
+ * A node always answers a counter that is just allowed, or just too large: no client is kept from
+ * the key, and fences grow even for clients that know the clocks with different precision.
  */
 static void a_liar_at_the_bound_does_no_harm(void **state) {
     struct fixture *f = *state;
@@ -314,13 +317,13 @@ static void a_liar_at_the_bound_does_no_harm(void **state) {
     }
 }
 
-/* Sound nodes that a client with a better clock has raised beyond the limit of this one. */
+/* Sound nodes that a client with a better clock has raised beyond this client's limit. */
 static void counters_of_a_quorum_within_the_margin_are_accepted(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     uint64_t far = FAR + 2 * DAY;
 
-    set_counter(f, 0, far + DAY / 2); /* and a node that is further is not raised to */
+    set_counter(f, 0, far + DAY / 2); /* no counter is raised to that of a node further ahead */
     for (size_t i = 1; i < FIVE; i++) {
         set_counter(f, i, far + i / 3);
     }
@@ -362,8 +365,8 @@ static void an_empty_node_is_topped_up_with_the_fence(void **state) {
 }
 
 /*
- * A late top-up finds a key that another holder has had, and released. The lock that is topped up
- * is then handed over inside its client: its new fence is not the one of that other holder.
+ * A late top-up finds a key that another holder has acquired and released. The topped-up lock is
+ * then handed over inside its client: its new fence differs from that other holder's.
  */
 static void a_late_top_up_counts_after_another_holder(void **state) {
     struct fixture *f = *state;
@@ -384,7 +387,7 @@ static void a_late_top_up_counts_after_another_holder(void **state) {
     assert_int_equal(extend(f, holder->lock, LONG_TTL_MS), REDLOCK_OK);
     size_t sent = proxy_arrived(proxies[2], "EVAL");
     proxy_hold_requests(proxies[2], NULL);
-    proxy_pass_replies(proxies[2]); /* the key is missing: a top-up is sent, and held back */
+    proxy_pass_replies(proxies[2]); /* the key is missing: a top-up is sent, and held */
     wait_arrived(f, proxies[2], "EVAL", sent + 1);
 
     rival_frees(f, 1, 2, KEY);
@@ -413,7 +416,7 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* The call of many is refused, and each lock is then taken by a call of its own. */
+/* The call for many locks is refused, and each lock is then acquired by its own call. */
 static void a_forbidden_key_does_not_hinder_others(void **state) {
     struct fixture *f = *state;
     char uris[FIVE][128];
@@ -439,7 +442,7 @@ static void a_forbidden_key_does_not_hinder_others(void **state) {
     assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
 }
 
-/* Connects as a user who may use the keys of orders and their queues, but no counter. */
+/* Connects as a user with rights to the keys of orders and their queues, but to no counter. */
 static redlock_client *connect_without_counters(struct fixture *f) {
     char uris[FIVE][128];
     const char *list[FIVE];
@@ -456,7 +459,7 @@ static redlock_client *connect_without_counters(struct fixture *f) {
     return connect_with(f, &options);
 }
 
-/* A refused counter is no ruined one: the error is the server's, and waiting ends at once. */
+/* A refused counter is not a ruined one: the error is the server's, and waiting ends at once. */
 static void the_right_to_a_counter_is_missed_in_queue_at_once(void **state) {
     struct fixture *f = *state;
     static const char *const two[] = {KEY, "orders:43"};
@@ -477,14 +480,14 @@ static void the_right_to_a_counter_is_missed_in_queue_at_once(void **state) {
         struct call *refused = begin_acquire(f, client, &request);
         request = request_for("orders:43", LONG_TTL_MS);
         request.wait_ms = REDLOCK_FOREVER;
-        struct call *call = begin_acquire(f, client, &request); /* travels in the same call */
+        struct call *call = begin_acquire(f, client, &request); /* shares the call */
         assert_int_equal(await(f, refused), REDLOCK_EACCESS);
         assert_int_equal(await(f, call), REDLOCK_OK);
         assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
     }
 }
 
-/* A release without the right to the waiter's counter succeeds, and does not take the key along. */
+/* A release without the right to the waiter's counter succeeds, and does not affect the key. */
 static void a_release_without_the_right_to_a_counter_succeeds(void **state) {
     struct fixture *f = *state;
     redlock_request request = fenced_request();
@@ -508,7 +511,7 @@ static void counters_live_as_long_as_the_options_say(void **state) {
     for (size_t i = 0; i < 3; i++) {
         redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
         options.fence_idle_ms = rows[i].idle_ms;
-        options.max_ttl_ms = LONG_TTL_MS; /* no counter lives shorter than a lock may */
+        options.max_ttl_ms = LONG_TTL_MS; /* no counter has a shorter life than a lock may have */
         redlock_client *client = connect_with(f, &options);
         assert_int_equal(let_go(f, hold_fenced(f, client)), REDLOCK_OK);
         wait_all_answered(f, client);
@@ -544,7 +547,7 @@ static bool has_winner(void *arg) {
     return contest->winner != NULL;
 }
 
-/* Returns the contender that gets the lock next. */
+/* Returns the contender that acquires the lock next. */
 static struct contender *next_winner(struct fixture *f, struct contest *contest) {
     run_until(f, has_winner, contest, "somebody has the lock");
     assert_ended(contest->winner->call, REDLOCK_OK);
@@ -578,8 +581,7 @@ static void fences_of_contenders_grow_strictly(void **state) {
         rival_frees(f, taken, taken + 1, KEY);
         redlock_status status = let_go(f, winner->call->lock);
         /*
-         * A lock may be lost where the rival had one of just three nodes; fences do not depend on
-         * it.
+         * A lock may be lost if the rival had one of only three nodes; fences do not depend on it.
          */
         assert_true(status == REDLOCK_OK || status == REDLOCK_ELOST);
         winner->call = begin_acquire(f, winner->client, &request);

@@ -1,7 +1,7 @@
 /*
- * A child of fork() has the memory of its parent, clients and locks included, and would speak over
- * the same connections. The library refuses all calls on the parent's clients and locks in the
- * child, which may make clients of its own.
+ * A child of fork() has its parent's memory, clients and locks included, and would send on the same
+ * connections. In the child the library refuses all calls on the parent's clients and locks; the
+ * child may make clients of its own.
  */
 #include "harness.h"
 #include "master_data.h"
@@ -16,7 +16,7 @@
 #define KEY "orders:42"
 #define OTHER_KEY "orders:43"
 
-/* Returns false after the first condition that does not hold: cmocka may not run in a child. */
+/* Returns false at the first condition that does not hold: cmocka may not run in a child. */
 #define HOLDS(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -95,7 +95,7 @@ static bool clients_are_refused(const struct legacy *legacy) {
     return true;
 }
 
-/* Memory that is only read is as it was at the instant of the fork. */
+/* Memory that is only read is as it was when the process forked. */
 static bool memory_is_read(const struct legacy *legacy) {
     redlock_node_report reports[5];
 
@@ -124,7 +124,7 @@ static void a_child_can_do_nothing_with_its_parents_locks(void **state) {
     legacy.lock = hold_for(f, client, &request);
     wait_all_answered(f, client);
     request.wait_ms = REDLOCK_FOREVER;
-    struct call *call = begin_acquire(f, client, &request); /* no process has released it */
+    struct call *call = begin_acquire(f, client, &request); /* not released by any process */
     legacy.pending = call->lock;
     run_child(is_powerless, &legacy);
 
@@ -172,7 +172,9 @@ static bool makes_a_client(const struct legacy *legacy) {
     return true;
 }
 
-/* A child of a child may use neither the clients that its parent inherited nor those it made. */
+/*
+ * A child of a child may use neither the clients that its parent inherited nor those that it made.
+ */
 static bool has_a_child_of_its_own(const struct legacy *legacy) {
     redlock_options options = patient_options(legacy->f, masters_uris(legacy->f->masters), 5);
     struct own own = {.base = event_base_new()};

@@ -1,6 +1,6 @@
 /*
- * Nodes that forget, have wrong clocks, or are another server than they seem: which votes count,
- * and the application's reports about the others.
+ * Nodes that forget, have wrong clocks, or are a different server than they seem: which votes
+ * count, and the reports about the others.
  */
 #define _GNU_SOURCE 1 /* setenv */
 
@@ -24,7 +24,7 @@
 #define KEY "orders:42"
 #define THREE 3
 
-/* A TTL long enough for the work within it, also on a slow machine. */
+/* A TTL long enough for the work within it, even on a slow machine. */
 #define TTL_MS 6000
 
 /* A TTL short enough to wait for its end more than once. */
@@ -46,7 +46,7 @@ static redlock_options guarded(struct fixture *f, const char *const *uris, size_
     return options;
 }
 
-/* Makes a client that has come to trust all of its nodes. */
+/* Makes a client, and waits until it trusts all its nodes. */
 static redlock_client *create_trusting(struct fixture *f, const redlock_options *options) {
     redlock_client *client = create_client(f, options);
 
@@ -63,8 +63,8 @@ static redlock_client *trusting_client(struct fixture *f, uint64_t max_ttl_ms) {
 }
 
 /*
- * Acquires, over and over: a TTL may be over before the votes are in, and a node that has become
- * trusted may be distrusted again for some milliseconds, when its next answer took longer.
+ * Repeats the acquisition: a TTL may end before the votes are in, and a newly trusted node may be
+ * distrusted for some milliseconds when its next answer took longer.
  */
 static redlock_lock *hold_soon(struct fixture *f, redlock_client *client, uint64_t ttl_ms) {
     redlock_request request = request_for(KEY, ttl_ms);
@@ -132,7 +132,7 @@ struct uris {
     const char *list[THREE];
 };
 
-/* Returns options of a client that is told that its nodes are durable. */
+/* Returns options of a client that considers its nodes durable. */
 static redlock_options durable(struct fixture *f, struct uris *uris, uint64_t max_ttl_ms) {
     for (size_t i = 0; i < THREE; i++) {
         snprintf(uris->text[i], sizeof(uris->text[i]), "%s?durable=yes",
@@ -168,7 +168,7 @@ static void without_guards_a_restart_breaks_exclusion(void **state) {
     assert_true(redlock_validity_ms(stolen) > 0);
 }
 
-/* Returns whether both restarted masters have told the client who they are. */
+/* Returns whether both restarted masters have reported their identity to the client. */
 static bool are_both_quarantined(void *arg) {
     redlock_client *client = arg;
 
@@ -225,13 +225,13 @@ static void a_minority_in_quarantine_goes_unnoticed(void **state) {
 
     restart_empty(f, 1, client, NULL);
     redlock_lock *lock = hold_soon(f, client, TTL_MS);
-    wait_holders(f, KEY, THREE); /* the SETs are sent all the same */
+    wait_holders(f, KEY, THREE); /* the SETs are sent nevertheless */
     assert_false(node_info(client, 1).trusted);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_released(f, KEY);
 }
 
-/* A lock survives while all of its nodes are replaced, one max_ttl apart. */
+/* A lock survives while all its nodes are replaced, one max_ttl apart. */
 static void a_held_lock_survives_restarts_one_max_ttl_apart(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, TTL_MS);
@@ -252,7 +252,7 @@ static void a_held_lock_survives_restarts_one_max_ttl_apart(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* Makes a trusting client that reaches its masters through proxies, and waits long for answers. */
+/* Makes a trusting client that reaches its masters through proxies, with long timeouts. */
 static redlock_client *behind_proxies(struct fixture *f, struct proxy **proxies,
                                       uint64_t max_ttl_ms) {
     const char *uris[THREE];
@@ -268,7 +268,7 @@ static bool has_key(void *arg) {
     return value_at(arg, 2, KEY) != NULL;
 }
 
-/* A lock that is renewed by a young node could meet an acquisition that the node has forgotten. */
+/* A lock renewed by a young node could coexist with an acquisition that the node has forgotten. */
 static void a_young_node_renews_nothing(void **state) {
     struct fixture *f = *state;
     struct proxy *proxies[THREE];
@@ -340,7 +340,7 @@ static bool is_confirmed(void *arg) {
     return strncmp(value, strchr(value, ':') + 1, strcspn(value, ":")) != 0;
 }
 
-/* The marker is there, but old: the node has forgotten all later keys. */
+/* The marker exists, but is old: the node has forgotten all later keys. */
 static void a_restored_snapshot_is_noticed(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
@@ -359,8 +359,8 @@ static void a_restored_snapshot_is_noticed(void **state) {
 }
 
 /*
- * The marker was confirmed in the future: another client came while the clock of the node was ahead
- * and keys expired.
+ * The marker was confirmed in the future: another client connected while the clock of the node was
+ * ahead and keys expired.
  */
 static void a_clock_that_went_ahead_and_came_back_is_noticed(void **state) {
     struct fixture *f = *state;
@@ -391,7 +391,7 @@ static void a_marker_that_is_none_is_reported(void **state) {
 
 #define LEAST_QUEUE 16
 
-/* Makes a client behind proxies that trusts its masters, with the least max_commands. */
+/* Makes a client behind proxies that trusts its masters, with the minimum of max_commands. */
 static redlock_client *short_of_room(struct fixture *f, struct proxy **proxies,
                                      uint64_t max_ttl_ms) {
     const char *uris[THREE];
@@ -399,7 +399,7 @@ static redlock_client *short_of_room(struct fixture *f, struct proxy **proxies,
     proxies_create(f, proxies, uris);
     redlock_options options = guarded(f, uris, THREE, max_ttl_ms);
     options.max_commands = LEAST_QUEUE;
-    options.node_timeout_ms = 2000; /* answers are too old after two seconds and this time */
+    options.node_timeout_ms = 2000; /* answers are too old after 2 s plus this time */
     return create_trusting(f, &options);
 }
 
@@ -420,7 +420,7 @@ static bool have_markers(void *arg) {
            value_at(arg, 1, REDLOCK_MARKER_KEY) != NULL;
 }
 
-/* A full queue does not keep the beat, a command of the client itself, from being sent. */
+/* A full queue does not delay the heartbeat, which is the client's own command. */
 static void a_full_queue_hides_no_empty_memory(void **state) {
     struct fixture *f = *state;
     struct proxy *proxies[THREE];
@@ -436,7 +436,7 @@ static void a_full_queue_hides_no_empty_memory(void **state) {
     assert_int_not_equal(try_lock(f, client, KEY, TTL_MS), REDLOCK_OK);
 }
 
-/* A node's state is unknown since its last answer to a beat. */
+/* A node's state is unknown after its last answer to a heartbeat. */
 static void trust_ages(void **state) {
     struct fixture *f = *state;
     struct proxy *proxies[THREE];
@@ -533,7 +533,7 @@ static void a_clock_that_jumps_is_noticed(void **state) {
     wait_trusted(f, client, THREE);
 }
 
-/* The clock runs a tenth faster than ours, which no single reading shows. */
+/* The clock runs 10 % faster than ours, which no single reading shows. */
 static void a_clock_that_runs_fast_is_noticed(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
@@ -552,7 +552,7 @@ static void start_again_ahead(struct fixture *f, redlock_client *client, int64_t
     wait_connected(f, client, THREE);
 }
 
-/* The operator vouches for the node's memory, and not for its clock. */
+/* The operator vouches for the node's memory, but not for its clock. */
 static void a_durable_node_that_restarts_is_asked_for_its_clock(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -567,7 +567,7 @@ static void a_durable_node_that_restarts_is_asked_for_its_clock(void **state) {
     wait_trusted(f, client, THREE);
 }
 
-/* Writes a marker of the master's run, from long ago. */
+/* Writes an old marker of the master's run. */
 static void seem_old(struct fixture *f, size_t master) {
     char *info = masters_query(f->masters, master, "INFO server");
     const char *run = strstr(info, "run_id:") + strlen("run_id:");
@@ -582,7 +582,7 @@ static bool has_negative_uptime(void *arg) {
     return master_number(arg, 0, "uptime_in_seconds") < 0;
 }
 
-/* Redis then tells a negative uptime. The server's memory is from before the restart. */
+/* Redis then reports a negative uptime. The server's memory is from before the restart. */
 static void a_server_whose_clock_was_set_back_after_its_start_is_young(void **state) {
     struct fixture *f = *state;
 
@@ -597,7 +597,7 @@ static void a_server_whose_clock_was_set_back_after_its_start_is_young(void **st
     wait_trusted(f, client, THREE);
 }
 
-/* ---------------------------------------------------------------- who is who, and may speak */
+/* -------------------------------------------------------------------------- identity and rights */
 
 static void one_server_that_is_two_nodes_counts_once(void **state) {
     struct fixture *f = *state;
@@ -625,7 +625,7 @@ static void point_link(const char *link, const char *uri) {
     assert_int_equal(symlink(strchr(uri + strlen("unix://"), '/'), link), 0);
 }
 
-/* A duplicate is trusted again when another server has taken its place. */
+/* A duplicate is trusted again after another server has replaced it. */
 static void a_duplicate_that_is_replaced_counts(void **state) {
     struct fixture *f = *state;
     char link[FOLDER_SIZE + 16];
@@ -676,8 +676,8 @@ static bool has_synced(void *arg) {
 }
 
 /*
- * A master becomes a replica for a moment, on connections that stand. From then on it has the
- * memory of its master, with a marker as old as its own, and none of the keys that it had granted.
+ * A master becomes a replica for a moment, on open connections. From then on it has the memory of
+ * its master, with a marker as old as its own, and none of the keys that it had granted.
  */
 static void a_master_that_was_a_replica_for_a_moment_is_noticed(void **state) {
     struct fixture *f = *state;
@@ -694,7 +694,7 @@ static void a_master_that_was_a_replica_for_a_moment_is_noticed(void **state) {
     wait_trusted(f, rival, THREE);
 }
 
-/* On a connection that stands only the beat tells of the change. */
+/* On an open connection only the heartbeat shows the change. */
 static void becomes_a_replica(struct fixture *f, const char *is_read_only, redlock_guards guards) {
     struct uris uris;
     redlock_options options = durable(f, &uris, SHORT_TTL_MS);
@@ -716,7 +716,7 @@ static void a_master_that_becomes_a_writable_replica_is_noticed(void **state) {
     becomes_a_replica(*state, "no", REDLOCK_GUARDS_ON);
 }
 
-/* Whatever the guards, a replica's votes never count. */
+/* A replica's votes never count, whatever the guards. */
 static void a_writable_replica_is_noticed_without_guards(void **state) {
     becomes_a_replica(*state, "no", REDLOCK_GUARDS_OFF);
 }
@@ -749,9 +749,9 @@ static bool is_synced_back(void *arg) {
 }
 
 /*
- * A master becomes the replica of its own replica for a moment, which lacks the last key. Its
- * memory comes back with its own marker, and the same run. All that without a turn of the loop: no
- * beat sees the replica.
+ * A master becomes for a moment the replica of its own replica, which lacks the last key. Its
+ * memory comes back with its own marker and the same run. All that happens without a turn of the
+ * loop: no heartbeat sees the replica.
  */
 static void fail_back(struct fixture *f) {
     char *marker;
@@ -783,7 +783,9 @@ static void a_failback_to_a_replica_is_noticed(void **state) {
     wait_trusted(f, client, 2);
 }
 
-/* Returns whether the master has no second replication id, which shows that it was a replica. */
+/*
+ * Returns whether the master has no second replication id, which would show that it was a replica.
+ */
 static bool has_lost_its_second_id(struct fixture *f) {
     char *info = masters_query(f->masters, 0, "INFO replication");
     bool is_lost = strstr(info, "master_replid2:0000000000000000000000000000000000000000") != NULL;
@@ -792,7 +794,7 @@ static bool has_lost_its_second_id(struct fixture *f) {
     return is_lost;
 }
 
-/* The client looks so late that the server has forgotten that it was a replica. */
+/* The client checks so late that the server has forgotten that it was a replica. */
 static void a_failback_that_nobody_watched_is_noticed(void **state) {
     const long long away_ms = 3100;
     struct fixture *f = *state;
@@ -808,7 +810,7 @@ static void a_failback_that_nobody_watched_is_noticed(void **state) {
     wait_trusted(f, client, 2);
 }
 
-/* The first replica that comes gives its master another replication id, and takes no memory. */
+/* The first replica gives its master another replication id, and takes no memory. */
 static void a_first_replica_costs_no_trust(void **state) {
     struct fixture *f = *state;
     redlock_options options = guarded(f, masters_uris(f->masters), 2, SHORT_TTL_MS);
@@ -831,8 +833,8 @@ static int masters_with_debug(void **state) {
 }
 
 /*
- * A limit: the memory is put back to what it was right after the marker was confirmed, by nothing
- * that a beat sees. The key is lost, and the node counts.
+ * A limit: the memory is reset to its state right after the marker was confirmed, which no
+ * heartbeat can see. The key is lost, and the node counts.
  */
 static void a_reload_that_takes_back_less_than_a_second_is_not_noticed(void **state) {
     struct fixture *f = *state;
@@ -840,7 +842,8 @@ static void a_reload_that_takes_back_less_than_a_second_is_not_noticed(void **st
     size_t new_memories = log_capture_count(&f->capture, "its memory is new");
 
     wait_answered(f, client, 0);
-    send_to(f, 0, 1, "SAVE"); /* from here on without a turn of the loop: no beat comes between */
+    /* from here on without a turn of the loop: no heartbeat comes between */
+    send_to(f, 0, 1, "SAVE");
     free(masters_query(f->masters, 0, "SET %s %s", KEY, "granted"));
     send_to(f, 0, 1, "DEBUG RELOAD NOSAVE");
     assert_null(value_at(f, 0, KEY));
@@ -850,7 +853,7 @@ static void a_reload_that_takes_back_less_than_a_second_is_not_noticed(void **st
     assert_int_equal(log_capture_count(&f->capture, "its memory is new"), new_memories);
 }
 
-/* Another database takes the place of the client's, with a marker that was kept as long. */
+/* Another database replaces the client's, with a marker as old. */
 static void a_swapped_database_is_noticed(void **state) {
     struct fixture *f = *state;
     redlock_options options = guarded(f, masters_uris(f->masters), THREE, TTL_MS);
@@ -876,7 +879,7 @@ static void say_read_only(struct peer_link *link, const struct command *command,
     peer_say(link, "-READONLY You can't write against a read only replica.\r\n");
 }
 
-/* Each READONLY, also to the question for the role, asks for the role again. */
+/* Each READONLY, even in answer to the role question, triggers the role question again. */
 static void a_server_that_says_nothing_but_read_only_is_asked_now_and_then(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create(f, say_read_only, NULL);
@@ -891,7 +894,7 @@ static void a_server_that_says_nothing_but_read_only_is_asked_now_and_then(void 
     for (unsigned i = 0; i < 100; i++) {
         assert_int_equal(let_go(f, hold_soon(f, client, SHORT_TTL_MS)), REDLOCK_OK);
     }
-    /* For each cycle a SET and a release; some questions; and scripts that are sent once more. */
+    /* For each cycle a SET and a release; some questions; and scripts that are sent again. */
     assert_int_in_range(peer_commands(peer) - before, 100, 300);
 }
 
@@ -943,9 +946,9 @@ static void whoever_may_not_be_asked_is_trusted_if_so_wished(void **state) {
     hold_soon(f, client, SHORT_TTL_MS);
 }
 
-/* ------------------------------------------------------------------------------------ the beat */
+/* -------------------------------------------------------------------------------- the heartbeat */
 
-/* The client sends no commands of locks, and notices the node that hangs. */
+/* The client sends no commands for locks, yet notices the hung node. */
 static void an_idle_client_notices_who_hangs(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -972,7 +975,7 @@ static void scripts_may_be_flushed(void **state) {
     assert_true(node_info(client, 0).trusted);
 }
 
-/* -------------------------------------------------------- masters that may not write just now */
+/* ------------------------------------------------------ masters that cannot write at the moment */
 
 /* Makes two of three masters refuse commands that take memory. */
 static void fill_a_quorum(struct fixture *f) {
@@ -1014,7 +1017,7 @@ static bool has_passed_or_lost(void *arg) {
     return lost_of(stamina) > 0 || value_at(stamina->f, 2, "hourglass") == NULL;
 }
 
-/* A full master can renew the keys that it has, and nothing else. */
+/* A full master can renew its keys, and nothing else. */
 static void full_masters_keep_what_they_have(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, FULL_TTL_MS);
@@ -1043,7 +1046,7 @@ static void full_masters_keep_what_they_have(void **state) {
     }
 }
 
-/* The master cannot write its marker, and is young for as long as it is full. */
+/* The master cannot write its marker, and stays young as long as it is full. */
 static void a_full_master_without_a_marker_is_young(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, FULL_TTL_MS);
@@ -1062,7 +1065,7 @@ static void a_full_master_without_a_marker_is_young(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* The master cannot begin its marker anew, and shows an old one at every beat. */
+/* The master cannot restart its marker, and shows an old one at every heartbeat. */
 static void a_snapshot_restored_to_a_full_master_is_not_forgotten(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);

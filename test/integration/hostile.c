@@ -1,8 +1,8 @@
 /*
- * Servers that are broken, or hostile: the process survives any bytes of such a server, the other
- * nodes go on, and the bad node is dropped and tried again, not too often.
+ * Servers that are broken, or hostile: the process survives any bytes, the other nodes go on, and
+ * the bad node is dropped and retried, not too often.
  *
- * Four of five nodes are real masters; the fifth is a peer that plays a trick: to every new
+ * Four of five nodes are real masters; the fifth is a peer that plays a trick: on every new
  * connection at once, in answer to its first command, or in answer to locks and scripts only.
  */
 #include "harness.h"
@@ -23,7 +23,7 @@ struct trick {
     const char *bytes;
     size_t length;
     size_t repeat; /* number of repetitions of the bytes; 0: once */
-    bool endless;  /* then sends "x" for ever */
+    bool endless;  /* then sends "x" forever */
     bool hang_up;
 };
 
@@ -186,7 +186,7 @@ static void a_bad_answer_to_a_script_is_survived(void **state) {
     survive_all(*state, ON_SCRIPT);
 }
 
-/* Unasked, unbounded and nested replies end the connection, which is then made anew. */
+/* Unexpected, unbounded and nested replies end the connection, which is then established anew. */
 static void a_bad_node_is_dropped_and_tried_again(void **state) {
     struct fixture *f = *state;
     const size_t dropped[] = {0, 1, 5, 6, 10, 11};
@@ -206,7 +206,7 @@ static void a_bad_node_is_dropped_and_tried_again(void **state) {
     }
 }
 
-/* ------------------------------------------------------------------------ unasked, while idle */
+/* ----------------------------------------------------------------------- unexpected, while idle */
 
 static void keep_link(struct peer_link *link, void *arg) {
     struct peer_link **kept = arg;
@@ -258,7 +258,7 @@ static void an_unasked_error_without_words_is_a_reason_all_the_same(void **state
     assert_string_not_equal(node_info(client, BAD).reason, "");
 }
 
-/* --------------------------------------------------------------- answers that are well-formed */
+/* -------------------------------------------------------------------------- well-formed answers */
 
 static const char *forged;
 
@@ -369,7 +369,9 @@ static void an_error_before_any_command_is_the_reason(void **state) {
     use_the_other_nodes(f, client);
 }
 
-/* Reconnecting backs off, with delays that grow to hours here: not once in every turn. */
+/*
+ * Reconnecting backs off, with delays that grow to hours here, instead of happening in every turn.
+ */
 static void a_node_that_hangs_up_at_once_is_not_connected_to_at_once(void **state) {
     struct fixture *f = *state;
     static const struct trick the_end = {"the end", REST(""), 0, false, true};
@@ -393,7 +395,7 @@ static void a_node_that_hangs_up_at_once_is_not_connected_to_at_once(void **stat
     assert_int_in_range(peer_links(peer), 1, 100);
 }
 
-/* A closed Unix socket makes the first write fail: no SIGPIPE may reach the host. */
+/* The first write to a closed Unix socket fails: the host may not receive SIGPIPE. */
 static void a_write_to_a_closed_connection_raises_no_signal(void **state) {
     struct fixture *f = *state;
     struct peer *peer = peer_create_unix(f, peer_answer_well, NULL);

@@ -1,5 +1,5 @@
 /*
- * Inspection of locks: the holder of a key, the rest of its time, and whether a fence is still the
+ * Inspection of locks: the holder of a key, the rest of its TTL, and whether a fence is still the
  * newest. The answers are compared with those of the servers.
  */
 #include "clocks.h"
@@ -15,7 +15,7 @@
 #define FIVE 5
 #define TTL_MS 60000
 
-/* The answer of an inspection, copied. */
+/* A copy of an inspection's answer. */
 struct sight {
     struct fixture *f;
     size_t reported;
@@ -133,7 +133,7 @@ static void an_inspection_changes_nothing(void **state) {
     }
 }
 
-/* Locks of another library, and without an owner. */
+/* Locks of another library, and locks without an owner. */
 static void others_are_notified_too(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -171,7 +171,7 @@ static void take_with_bytes(struct fixture *f, size_t from, size_t to, const cha
     }
 }
 
-/* A foreign owner is cleaned, since an application may print it. */
+/* A foreign owner is cleaned up, since an application may print it. */
 static void a_foreign_owner_is_cleaned(void **state) {
     struct fixture *f = *state;
     static const char value[] = ZEROS "/a\x1b[31mb\r\n\t\x7f\x80\xff~ c\0\x1b";
@@ -200,7 +200,7 @@ static void owners_that_look_alike_are_not_one(void **state) {
     assert_false(look(f, client).view.held);
 }
 
-/* A value that no reply may carry is told in part, and does not cost the connection. */
+/* A value that exceeds a reply is reported in part, and does not cost the connection. */
 static void a_foreign_value_may_be_long(void **state) {
     struct fixture *f = *state;
     static char value[100000];
@@ -238,7 +238,7 @@ static void what_is_no_lock_is_named(void **state) {
 
 /* ----------------------------------------------------------------- nodes that do not answer */
 
-/* Lets the inspection time out when all nodes but those of the mask have answered. */
+/* Makes the inspection time out after all nodes but those of the mask have answered. */
 static void time_out_without(struct fixture *f, redlock_client *client, uint32_t silent) {
     for (size_t i = 0; i < FIVE; i++) {
         if ((silent & (1u << i)) == 0) {
@@ -294,7 +294,7 @@ static void a_minority_need_not_answer(void **state) {
 static void who_is_not_trusted_does_not_count(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
-    options.guards = REDLOCK_GUARDS_ON; /* with servers that were just started */
+    options.guards = REDLOCK_GUARDS_ON; /* the servers were just started */
     redlock_client *client = connect_with(f, &options);
 
     struct sight sight = look(f, client);
@@ -335,7 +335,7 @@ static void the_newest_fence_is_known(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* What a ruined counter was is not known: the node could have been told a larger fence. */
+/* The value of a ruined counter is unknown: the node may have had a larger fence. */
 static void a_ruined_counter_is_no_answer(void **state) {
     struct fixture *f = *state;
     static const char *const counts[] = {"abc", "-7", "1.5", "9007199254740992"};
@@ -344,7 +344,7 @@ static void a_ruined_counter_is_no_answer(void **state) {
     uint64_t old = redlock_fence(lock);
 
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    rival_takes(f, 3, FIVE, KEY, TTL_MS); /* the newest fence is on three nodes alone */
+    rival_takes(f, 3, FIVE, KEY, TTL_MS); /* only three nodes have the newest fence */
     lock = hold_fenced(f, client);
     wait_all_answered(f, client);
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
@@ -358,7 +358,7 @@ static void a_ruined_counter_is_no_answer(void **state) {
     let_go(f, lock);
 }
 
-/* The try has raised counters where the key was free, and failed all the same. */
+/* The try has raised counters where the key was free, yet failed. */
 static void a_try_that_failed_makes_no_fence_old(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

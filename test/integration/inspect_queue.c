@@ -1,6 +1,6 @@
 /*
- * Inspection of those who wait in the queue for a key: how many they are, and the owners of the
- * first, where nodes differ, refuse, or answer anything.
+ * Inspection of the waiters in a key's queue: their number and the owners of the first ones, if
+ * nodes differ, refuse, or answer anything.
  */
 #include "harness.h"
 #include "master_data.h"
@@ -16,7 +16,7 @@
 #define FIVE 5
 #define TOKEN_DIGITS 40
 
-/* The answer of an inspection, copied. */
+/* A copy of an inspection's answer. */
 struct sight {
     bool is_reported;
     redlock_status status;
@@ -24,7 +24,7 @@ struct sight {
     uint32_t readers;
     uint32_t queue_length;
     char holder[80];
-    char owners[1024]; /* of those in the queue, each with a ';' behind it */
+    char owners[1024]; /* owners in the queue, each followed by ';' */
     bool answered[FIVE];
     uint32_t lengths[FIVE];
     char details[FIVE][96];
@@ -81,7 +81,7 @@ static bool is_shared_by_two(void *arg) {
     return is_shared;
 }
 
-/* ---------------------------------------------------------------------------------------- lines */
+/* --------------------------------------------------------------------------------------- queues */
 
 static redlock_client *owned_client(struct fixture *f, const char *owner) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
@@ -107,7 +107,7 @@ static void those_in_queue_are_reported(void **state) {
     for (size_t i = 0; i < 3; i++) {
         waiters[i] = owned_client(f, owners[i]);
         calls[i] = begin_waiting(f, waiters[i]);
-        begin_waiting(f, waiters[i]); /* shares the place of the first request */
+        begin_waiting(f, waiters[i]); /* shares the entry of the first request */
         wait_in_queue(f, KEY, (int64_t)i + 1);
     }
     struct sight sight = look(f, client);
@@ -126,7 +126,7 @@ static void those_in_queue_are_reported(void **state) {
     assert_string_equal(look(f, client).holder, "billing");
 }
 
-/* Stands in the queue for the key as the request says. */
+/* Joins the queue for the key with the request. */
 static struct call *join_queue(struct fixture *f, const char *owner, const redlock_request *request,
                                long long before) {
     struct call *call = begin_acquire(f, owned_client(f, owner), request);
@@ -135,7 +135,10 @@ static struct call *join_queue(struct fixture *f, const char *owner, const redlo
     return call;
 }
 
-/* Readers and writers have one queue; a reader that has the key is counted, and not in line. */
+/*
+ * Readers and writers have one queue; a reader that has the key is counted, but is not in the
+ * queue.
+ */
 static void readers_and_writers_in_queue_are_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -168,7 +171,7 @@ static void readers_and_writers_in_queue_are_reported(void **state) {
     assert_int_equal(sight.queue_length, 0);
 }
 
-/* One that waits for several keys is told at the key that is in its way, and at no other. */
+/* A waiter for several keys is reported at the key that is held, and at no other. */
 static void sets_in_queue_are_reported_where_they_wait(void **state) {
     struct fixture *f = *state;
     static const char *const keys[] = {KEY, "other"};
@@ -210,7 +213,7 @@ static void an_empty_line_is_reported(void **state) {
 
 /* --------------------------------------------------------------------------- nodes that differ */
 
-/* Gives an entry to a waiter by hand, whose token is made of the digit. */
+/* Inserts an entry directly, for a waiter whose token repeats the digit. */
 static void add_entry(struct fixture *f, size_t master, const char *score, char digit,
                       const char *owner) {
     char entry[200];
@@ -223,7 +226,7 @@ static void add_entry(struct fixture *f, size_t master, const char *score, char 
         masters_query_integer(f->masters, master, "ZADD " QUEUE " %s %s", score, entry), 1);
 }
 
-/* A node has whom the others do not have, lacks whom the others have, or has nobody. */
+/* A node has a waiter that the others lack, lacks one that the others have, or has none. */
 static void a_quorum_reports_who_is_in_queue(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -270,7 +273,10 @@ static void eight_of_a_long_line_are_reported(void **state) {
     assert_string_equal(sight.owners, "w29;w28;w27;w26;w25;w24;w23;w22;");
 }
 
-/* A plain client may write anything: what has no ticket is no entry, what has no value no name. */
+/*
+ * A foreign client may write anything: a member without a ticket is no entry, one without a value
+ * has no name.
+ */
 static void foreign_entries_are_harmless(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -313,7 +319,7 @@ static void a_queue_that_is_none_hides_nothing(void **state) {
 
 /* --------------------------------------------------------------------------------------- rights */
 
-/* Connects as a user with the rights to look at the key, and these. */
+/* Connects as a user with the rights to inspect the key, and these. */
 static redlock_client *connect_with_rights(struct fixture *f, const char *rights) {
     char command[256];
     char uris[FIVE][128];
@@ -332,7 +338,7 @@ static redlock_client *connect_with_rights(struct fixture *f, const char *rights
     return connect_with(f, &options);
 }
 
-/* A user that may not look at the queue is told all else. */
+/* A user without the right to the queue gets all other information. */
 static void without_the_rights_all_else_is_reported(void **state) {
     struct fixture *f = *state;
     static const struct {
@@ -425,7 +431,7 @@ static void answers_that_make_no_sense_do_not_count(void **state) {
     }
 }
 
-/* One node's lies about the line are not told; more than 8 KiB end its connection. */
+/* One node's lies about the queue are not reported; more than 8 KiB end its connection. */
 static void a_liar_changes_no_report(void **state) {
     struct fixture *f = *state;
     static const char lies[] = "f 0 0 0 9007199254740991 3 0 evil 0 evil 9 evil ";

@@ -1,6 +1,6 @@
 /*
- * Other Redlock clients on the same keys: the library writes keys that any of them writes and
- * understands, and both exclude each other. The test plays the other client: SET NX PX.
+ * Foreign Redlock clients on the same keys: the library writes keys that any of them writes and
+ * understands, and both exclude each other. The test plays the foreign client: SET NX PX.
  */
 #include "harness.h"
 #include "master_data.h"
@@ -54,7 +54,7 @@ static void a_lock_is_a_string_of_40_hex_digits_that_expires(void **state) {
     }
 }
 
-/* The value is equal for plain and fenced locks, renewed, topped up and released. */
+/* The value is the same for plain and fenced locks, after renewal, top-up and release. */
 static void an_owner_stands_after_the_token(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);
@@ -118,7 +118,7 @@ static void we_are_refused_what_a_plain_client_holds(void **state) {
     wait_holders(f, KEY, 3);
     request.wait_ms = REDLOCK_FOREVER;
     call = begin_acquire(f, client, &request);
-    wait_executed(f, 0, "set", 3); /* the client tries again and again */
+    wait_executed(f, 0, "set", 3); /* the client retries */
     assert_int_equal(call->ended, 0);
     rival_frees(f, 1, 4, KEY);
     await(f, call);
@@ -127,7 +127,7 @@ static void we_are_refused_what_a_plain_client_holds(void **state) {
     wait_released(f, KEY);
 }
 
-/* Compare and delete, as in the paper: the script of a plain client deletes only its own. */
+/* Compare and delete, as in the paper: the script of a plain client deletes only its own key. */
 static void a_plain_clients_release_leaves_our_lock(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -145,7 +145,7 @@ static void a_plain_clients_release_leaves_our_lock(void **state) {
     assert_int_equal(holders(f, KEY), 4);
 }
 
-/* Whether the masters know DELEX: Redis 8.4 and Valkey 9.2 do. Says so where they do not. */
+/* Returns whether the masters know DELEX, as Redis 8.4 and Valkey 9.2 do. Prints a note if not. */
 static bool knows_delex(struct fixture *f) {
     char *answer = masters_query(f->masters, 0, "DELEX %s IFEQ %s", "none", "none");
     bool is_known = answer != NULL && strncmp(answer, "-ERR unknown command", 20) != 0;
@@ -161,7 +161,7 @@ static long long delex(struct fixture *f, size_t index, const char *token) {
     return masters_query_integer(f->masters, index, "DELEX %s IFEQ %s", KEY, token);
 }
 
-/* As the page about distributed locks of redis.io releases since 2026. */
+/* Releases as the page about distributed locks of redis.io has done since 2026. */
 static void a_release_by_delex_leaves_our_lock(void **state) {
     struct fixture *f = *state;
 
@@ -188,7 +188,7 @@ static void a_release_by_delex_lets_us_have_the_key(void **state) {
     assert_int_equal(plain_client_tries(f, 0, 5), 5);
     request.wait_ms = REDLOCK_FOREVER;
     struct call *call = begin_acquire(f, client, &request);
-    wait_executed(f, 0, "set", 3); /* the client tries again and again */
+    wait_executed(f, 0, "set", 3); /* the client retries */
     assert_int_equal(call->ended, 0);
     for (size_t i = 0; i < 5; i++) {
         assert_int_equal(delex(f, i, "plain"), 1);

@@ -1,6 +1,6 @@
 /*
- * The life of a lock and of a client: closed and canceled in each state and from inside each
- * callback, and misused.
+ * The life of a lock and of a client: closed and canceled in each state and inside each callback,
+ * and misused.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -13,7 +13,7 @@
 #define KEY "orders:42"
 #define FIVE 5
 
-/* --------------------------------------------------------------------- close, in each state */
+/* -------------------------------------------------------------------------- close in each state */
 
 /* A client behind proxies, which keep its requests in a state. */
 struct stage {
@@ -133,7 +133,7 @@ static void closed_while_it_renews(void **state) {
     stage.request.ttl_ms = 60000;
     hold_for(f, stage.client, &stage.request);
     hold_scripts(&stage);
-    pass_time(20000); /* a third of the TTL */
+    pass_time(20000); /* 1/3 of the TTL */
     wait_arrived(f, stage.proxies[4], "EVALSHA", 1);
     member = begin_close(f, stage.client);
     pass_all(&stage);
@@ -168,7 +168,7 @@ static void closed_when_the_lock_is_lost(void **state) {
     rival_frees(f, 0, 3, KEY);
     assert_int_equal(extend(f, lock, 0), REDLOCK_ELOST);
     assert_int_equal(wait_lost(f, stage.loss), REDLOCK_ELOST);
-    wait_closed(f, begin_close(f, stage.client)); /* the harness: one on_lost, not two */
+    wait_closed(f, begin_close(f, stage.client)); /* the harness checks: one on_lost, not two */
     wait_released(f, KEY);
 }
 
@@ -254,8 +254,8 @@ static struct member *begin_end(struct fixture *f, redlock_client *client, bool 
 }
 
 /*
- * As a server with a lock for each connection does it: the peers go during the close. No on_lost
- * may come, since its argument is freed.
+ * Servers with one lock for each connection do this: the peers disconnect during the close. No
+ * on_lost may come, since its argument is freed.
  */
 static void locks_are_let_go_during_a_close(void **state) {
     struct fixture *f = *state;
@@ -321,7 +321,7 @@ static bool has_one_node_to_wait_for(void *arg) {
     return owing == 1;
 }
 
-/* The close has released the lock by then, and its outcome has been told to nobody. */
+/* The close has released the lock by then, and its outcome was reported to no callback. */
 static void a_lock_released_by_the_close_may_be_released(void **state) {
     struct fixture *f = *state;
     struct stage stage;
@@ -379,7 +379,7 @@ static void on_closed_is_the_last_callback(void **state) {
 
 /*
  * An application without on_lost cannot know that the lock has ended. There are more locks than
- * spare objects of the library, so that a sanitizer sees a use after their end.
+ * spare objects of the library, so that a sanitizer sees any use after their end.
  */
 static void handles_may_be_asked_until_on_closed(void **state) {
     static redlock_lock *locks[4200];
@@ -416,7 +416,7 @@ static void handles_may_be_asked_until_on_closed(void **state) {
     wait_closed(f, member);
 }
 
-/* ------------------------------------------------------------------ close, in each callback */
+/* ----------------------------------------------------------------------- close in each callback */
 
 static void close_in_call(struct call *call, void *arg) {
     begin_close(call->fixture, arg);
@@ -548,7 +548,7 @@ static void closed_inside_on_lost(void **state) {
     wait_released(f, KEY);
 }
 
-/* One of many callbacks of a turn closes the client: the other locks are told, once each. */
+/* One of many callbacks of a turn closes the client: the other locks are notified, once each. */
 static void closed_inside_one_of_many_callbacks(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -573,7 +573,7 @@ static void closed_inside_one_of_many_callbacks(void **state) {
     }
 }
 
-/* Closes its client when a certain line is logged. */
+/* A log listener that closes its client at a certain line. */
 struct listener {
     struct fixture *f;
     redlock_client *client;
@@ -658,7 +658,7 @@ static void a_new_client_is_made_inside_on_closed(void **state) {
     await(f, TAILQ_LAST(&f->calls, call_list));
 }
 
-/* --------------------------------------------------------------- requests, in each callback */
+/* -------------------------------------------------------------------- requests in each callback */
 
 static void release_in_call(struct call *call, void *arg) {
     (void)arg;

@@ -1,6 +1,6 @@
 /*
- * Nodes that forget a lock, or fall silent: the lock is topped up, or lost, and the loss is told in
- * time.
+ * Nodes that forget a lock, or fall silent: the lock is topped up, or lost, and the loss is
+ * reported in time.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -41,7 +41,7 @@ static void an_empty_node_is_topped_up_after_the_next_renewal(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* Nodes that denied at first are free now, and the bare quorum becomes whole. */
+/* Nodes that denied at first are free now, and the bare quorum becomes complete. */
 static void a_bare_quorum_is_topped_up_when_nodes_come_free(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -72,7 +72,7 @@ static void a_lock_that_a_quorum_forgot_is_lost_not_revived(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_ELOST);
     wait_released(f, KEY);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(executed(f, i, "set"), 1); /* the acquisition, no other */
+        assert_int_equal(executed(f, i, "set"), 1); /* only the acquisition's */
     }
 }
 
@@ -91,7 +91,7 @@ static void the_watchdog_reports_that_a_quorum_forgot(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* The scripts are gone from a node, too, when it was restarted or told to forget them. */
+/* The scripts are missing at a node after a restart, or after it was told to forget them. */
 static void forgotten_scripts_cost_no_vote(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -134,11 +134,11 @@ static void forgotten_scripts_cost_no_release_of_many(void **state) {
     }
 }
 
-/* ------------------------------------------------------------------------------- told in time */
+/* ----------------------------------------------------------------------------- reported in time */
 
 struct survivors {
     struct fixture *fixture;
-    long long pttl; /* the shortest PTTL on any master when the loss was told */
+    long long pttl; /* the shortest PTTL on any master when the loss was reported */
 };
 
 static void measure_survivors(struct loss *loss, void *arg) {
@@ -157,8 +157,8 @@ static void stop_answering(struct peer_link *link, const struct command *command
 
 /*
  * Three of five nodes fall silent after the acquisition. Two real masters keep the key, and got it
- * no later than the lock was told: when the loss is told, they must still have it. The time is real
- * here, and half of the TTL is drift, so that "in time" is wide enough for any machine. (No
+ * no later than the lock was reported: when the loss is reported, they must still have it. The time
+ * is real here, and drift is 1/2 of the TTL, so that "in time" is wide enough for any machine. (No
  * watchdog: a renewal would prolong the key.)
  */
 static void a_lock_without_quorum_is_lost_before_the_servers_forget_it(void **state) {
@@ -226,7 +226,7 @@ static void renewals_that_are_never_answered_lose_the_lock(void **state) {
     assert_int_equal(await(f, release), REDLOCK_ENOQUORUM);
 }
 
-/* ------------------------------------------------------------------------------------ in words */
+/* --------------------------------------------------------------------------------- explanations */
 
 static char words[512];
 
@@ -245,7 +245,7 @@ static void lose_and_record(struct fixture *f, redlock_request *request) {
     assert_int_equal(wait_lost(f, loss), REDLOCK_EEXPIRED);
 }
 
-/* The explanation is about the end that the callback tells, not about the round before. */
+/* The explanation is about the end that the callback reports, not about the previous round. */
 static void an_end_is_explained(void **state) {
     struct fixture *f = *state;
     redlock_request request = request_for(KEY, TTL_MS);
@@ -259,7 +259,7 @@ static void an_end_is_explained(void **state) {
     assert_non_null(strstr(words, "lost: max_hold_ms was over, and its validity ended"));
 }
 
-/* First what ended the request, then what the nodes had said. */
+/* First the cause of the end, then what the nodes had answered. */
 static void the_end_of_a_request_is_explained(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

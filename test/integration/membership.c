@@ -13,7 +13,7 @@
 
 #define KEY "orders:42"
 
-/* The longest TTL in tests that let enough time pass for a change to be committed. */
+/* The longest TTL in tests that let enough time pass to commit a change. */
 #define MAX_TTL_MS 60000
 
 #define FIVE 5
@@ -48,7 +48,7 @@ static redlock_client *joint_client(struct fixture *f, size_t from, size_t to, s
     return client;
 }
 
-/* Commits as soon as that is allowed; until then the refusal says for how long. */
+/* Commits as soon as that is allowed; until then the refusal states for how long to wait. */
 static bool has_committed(void *arg) {
     redlock_client *client = arg;
     redlock_status status = redlock_client_commit_nodes(client);
@@ -71,7 +71,7 @@ static void assert_excluded(struct fixture *f, redlock_client *holder, redlock_c
     wait_released(f, KEY);
 }
 
-/* The lists are 1, 2, 3 and 3, 4, 5, whose quorums need not meet. */
+/* The lists are 1, 2, 3 and 3, 4, 5, whose quorums need not overlap. */
 static void neighbouring_steps_exclude_each_other(void **state) {
     struct fixture *f = *state;
     redlock_client *old = client_on(f, 0, 3, LONG_TTL_MS);
@@ -86,7 +86,7 @@ static void neighbouring_steps_exclude_each_other(void **state) {
     assert_excluded(f, new, joint);
 }
 
-/* Such clients do not exclude each other: therefore no client may change lists in one step. */
+/* Such clients do not exclude each other, so no client may change lists in one step. */
 static void clients_two_steps_apart_do_not(void **state) {
     struct fixture *f = *state;
     redlock_client *old = client_on(f, 0, 3, LONG_TTL_MS);
@@ -114,7 +114,7 @@ static void a_joint_client_needs_a_quorum_of_both(void **state) {
     wait_connected(f, client, 4);
     assert_ended(acquire(f, client, &request), REDLOCK_ENOQUORUM);
 
-    /* The old list, which works, is in force again. */
+    /* The old list, which works, is in use again. */
     assert_int_equal(redlock_client_abandon_nodes(client), REDLOCK_OK);
     assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
 }
@@ -140,7 +140,7 @@ static void a_held_lock_lives_through_a_change(void **state) {
     rival_frees(f, 0, 1, KEY); /* as if the key had expired at the node that left */
     pass_renewal(f, lock, MAX_TTL_MS);
     wait_all_answered(f, client);
-    assert_null(value_at(f, 0, KEY)); /* which is not given the key again */
+    assert_null(value_at(f, 0, KEY)); /* it is not given the key again */
     assert_int_equal(holders(f, KEY), FIVE);
     masters_kill(f->masters, 0);
     masters_kill(f->masters, 1);
@@ -186,10 +186,10 @@ static void a_lock_without_a_quorum_of_both_is_lost(void **state) {
     lock = hold_renewed(f, client, KEY, MAX_TTL_MS, &loss);
     change(f, client, 3, SIX);
     assert_int_equal(pass_until_lost(f, client, 0, MAX_TTL_MS / 20, loss), REDLOCK_EEXPIRED);
-    assert_int_equal(let_go(f, lock), REDLOCK_OK); /* the old list had the key to the end */
+    assert_int_equal(let_go(f, lock), REDLOCK_OK); /* the old list had the key until the end */
 }
 
-/* The joining nodes cannot be reached at first: later renewals give them the key. */
+/* The joining nodes are unreachable at first: later renewals give them the key. */
 static void nodes_that_join_late_are_given_the_key(void **state) {
     struct fixture *f = *state;
     redlock_client *client = client_on(f, 0, 3, LONG_TTL_MS);
@@ -206,7 +206,7 @@ static void nodes_that_join_late_are_given_the_key(void **state) {
     }
     wait_connected(f, client, SIX);
     assert_int_equal(extend(f, lock, LONG_TTL_MS),
-                     REDLOCK_ENOQUORUM); /* they lack the key, as yet */
+                     REDLOCK_ENOQUORUM); /* they lack the key so far */
     wait_holders(f, KEY, SIX);
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
@@ -254,7 +254,7 @@ static void what_is_under_way_at_a_node_that_leaves_ends(void **state) {
     for (size_t i = 0; i < 20; i++) {
         try_lock(f, client, KEY, MAX_TTL_MS);
     }
-    /* The node may have executed the commands sent before, and this question. */
+    /* The node may have executed the commands sent before, and this query. */
     assert_int_in_range(master_number(f, 0, "total_commands_processed"), before, before + 8);
     assert_int_equal(executed(f, 0, "set"), 1 + 1);
 }
@@ -314,7 +314,7 @@ static bool all_is_quiet(void *arg) {
     return infos[0].commands + infos[1].commands + infos[2].commands == 0;
 }
 
-/* Returns the memory of a client that has nothing to do; nodes that have left go in a turn. */
+/* Returns the memory of an idle client; nodes that have left are freed in a turn. */
 static size_t memory_at_rest(struct fixture *f, redlock_client *client) {
     run_turns(f, 2);
     run_until(f, all_is_quiet, client, "all nodes have answered");
@@ -391,7 +391,7 @@ static void closed_in_the_middle(void **state) {
     redlock_client *client = client_on(f, 0, 3, LONG_TTL_MS);
 
     hold(f, client, KEY, LONG_TTL_MS);
-    change(f, client, 3, SIX); /* and before they are connected */
+    change(f, client, 3, SIX); /* before they are connected */
     begin_close(f, client);
     assert_refused(client, redlock_client_change_nodes(client, uris(f, 0), 3), REDLOCK_ECLOSED,
                    "closing");

@@ -1,7 +1,7 @@
 /*
- * Hosts that are names: all of their addresses are tried, changed answers are followed, and a
- * silent name server delays no other node. The name server is the test's own: libevent gets its
- * address from this test instead of /etc/resolv.conf.
+ * Hosts that are names: all their addresses are tried, changed answers are followed, and a silent
+ * name server delays no other node. The name server is the test's own: libevent gets its address
+ * from this test instead of /etc/resolv.conf.
  */
 #include "folder.h"
 #include "harness.h"
@@ -22,19 +22,19 @@
 #define FIVE 5
 #define NOBODY "127.0.0.2" /* refuses connections: the masters are at 127.0.0.1 */
 
-/* The name server's answers; each question is counted. A second name server may take its place. */
+/* The name server's answers; each question is counted. A second name server may replace it. */
 static struct {
     struct event_base *base;
     struct evdns_server_port *ports[2];
     size_t port_count;
-    char where[32]; /* address of the newest socket, for the settings; "": there is none */
+    char where[32]; /* address of the newest socket, for the settings; "": none */
     const char *addresses[3];
     bool is_silent;
     bool is_silent_on_ipv6;
-    long late_us; /* time after which each question is answered */
-    size_t late;  /* questions that are yet to be answered */
+    long late_us; /* delay of each answer */
+    size_t late;  /* number of unanswered questions */
     size_t questions;
-    size_t old_questions; /* questions to the first server after the second one began */
+    size_t old_questions; /* questions to the first server after the second one started */
 } server;
 
 static char hosts_path[FOLDER_SIZE + 16];
@@ -126,7 +126,7 @@ static void stop_server(void *nothing) {
     }
 }
 
-/* The masters' URIs, of which the first has a name for a host. */
+/* The masters' URIs, the first of which has a name for its host. */
 struct uris {
     char named[96];
     const char *list[FIVE];
@@ -157,14 +157,14 @@ static void write_hosts(struct fixture *f, const char *text) {
 struct found {
     const char *name;         /* of the test */
     const char *addresses[2]; /* the name server's answer */
-    const char *hosts;        /* the text of the hosts file; NULL: there is none */
+    const char *hosts;        /* the text of the hosts file; NULL: none */
     bool is_silent, is_silent_on_ipv6;
 };
 
 static const struct found founds[] = {
-    /* Only the debug log tells of the failed address. */
+    /* Only the debug log mentions the failed address. */
     {.name = "an_address_that_fails_is_no_failure_of_the_node", .addresses = {NOBODY, "127.0.0.1"}},
-    /* The other half is waited for, but not for long. */
+    /* The client waits for the other half, but not for long. */
     {.name = "half_of_an_answer_is_enough", .addresses = {"127.0.0.1"}, .is_silent_on_ipv6 = true},
     {.name = "the_hosts_file_counts",
      .hosts = "# two addresses\n" NOBODY " db.test other.test\n127.0.0.1\tdb.test\n",
@@ -207,7 +207,7 @@ static void name_masters(struct fixture *f, const char *host, size_t count, stru
 
 /*
  * All nodes have names. The first address of each refuses in the second round, as "::1" does where
- * masters listen on 127.0.0.1 alone.
+ * masters listen on 127.0.0.1 only.
  */
 static void the_first_request_waits_for_names(void **state) {
     static const char *const addresses[][3] = {
@@ -233,7 +233,7 @@ static void the_first_request_waits_for_names(void **state) {
 static void on_ready(redlock_status status, void *arg) {
     redlock_status *reported = arg;
 
-    assert_int_equal(*reported, REDLOCK_EBUSY); /* once */
+    assert_int_equal(*reported, REDLOCK_EBUSY); /* only once */
     *reported = status;
 }
 
@@ -241,10 +241,10 @@ static bool is_reported(void *arg) {
     return *(const redlock_status *)arg != REDLOCK_EBUSY;
 }
 
-/* The first address of each node refuses, and is not the end of it. */
+/* The first address of each node refuses, which does not end the node's connecting. */
 static void a_client_of_names_becomes_ready(void **state) {
     struct fixture *f = *state;
-    redlock_status reported = REDLOCK_EBUSY; /* which no callback has */
+    redlock_status reported = REDLOCK_EBUSY; /* no callback has this status */
     struct named named;
 
     at_finish(f, stop_server, NULL);
@@ -260,7 +260,7 @@ static void a_client_of_names_becomes_ready(void **state) {
     hold(f, client, KEY, LONG_TTL_MS);
 }
 
-/* What waits for a lookup ends with the client, and with the lookup's time. */
+/* A request that waits for a lookup ends with the client, and when the lookup times out. */
 static void a_request_ends_while_names_are_looked_up(void **state) {
     struct fixture *f = *state;
     struct named named;
@@ -277,7 +277,7 @@ static void a_request_ends_while_names_are_looked_up(void **state) {
     close_client(f, client);
     assert_ended(call, REDLOCK_ECLOSED);
 
-    options.stall_timeout_ms = 100; /* by when the lookup has to be answered */
+    options.stall_timeout_ms = 100; /* limit of the lookup */
     client = create_client(f, &options);
     call = begin_acquire(f, client, &request);
     assert_int_equal(await(f, call), REDLOCK_ENOQUORUM);
@@ -285,8 +285,9 @@ static void a_request_ends_while_names_are_looked_up(void **state) {
     assert_non_null(strstr(call->why, "the name lookup was not answered"));
 }
 
-/* A crowd, half of which is canceled, the rest of which stands in the queue; and a change of the
- * nodes. */
+/*
+ * A crowd, 1/2 of which is canceled while the rest waits in the queue; and a change of the nodes.
+ */
 static void a_crowd_waits_for_names(void **state) {
     enum { CROWD = 2000 };
     static struct call *calls[CROWD];
@@ -356,13 +357,13 @@ static void a_change_is_followed(void **state) {
     wait_disconnected(f, client, 0, 3); /* the name is looked up again and again */
     size_t questions = server.questions;
     masters_restart(f->masters, 0);
-    wait_disconnected(f, client, 0, 5); /* and not connected to at its old address */
+    wait_disconnected(f, client, 0, 5); /* its old address is not connected to */
     assert_int_equal(server.questions > questions, change->say == say_by_server);
     change->say(f, "127.0.0.1");
     wait_connected(f, client, FIVE);
 }
 
-/* ---------------------------------------------------------------------------------- the others */
+/* ---------------------------------------------------------------------------------- other cases */
 
 static void all_addresses_of_a_name_are_tried(void **state) {
     struct fixture *f = *state;
@@ -381,7 +382,7 @@ static void all_addresses_of_a_name_are_tried(void **state) {
     wait_holders(f, KEY, FIVE);
 }
 
-/* At one address there is no server, at the other one a server refuses the client. */
+/* At one address there is no server; at the other one a server refuses the client. */
 static void the_reason_is_that_of_who_answered(void **state) {
     static const char *const orders[][2] = {{NOBODY, "127.0.0.1"}, {"127.0.0.1", NOBODY}};
     struct fixture *f = *state;
@@ -402,7 +403,7 @@ static void the_reason_is_that_of_who_answered(void **state) {
     }
 }
 
-/* The settings name another name server while the client runs: the old one is asked no more. */
+/* The settings name another name server while the client runs: the old one is no longer asked. */
 static void a_name_server_that_changes_is_followed(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -419,7 +420,7 @@ static void a_name_server_that_changes_is_followed(void **state) {
     assert_int_equal(server.old_questions, 0);
 }
 
-/* New settings also count while a lookup by the old settings is unanswered. */
+/* New settings count even while a lookup by the old settings is unanswered. */
 static void a_lookup_that_hangs_keeps_no_old_settings(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -438,7 +439,7 @@ static void a_lookup_that_hangs_keeps_no_old_settings(void **state) {
     write_hosts(f, NOBODY " db.test\n");
     wait_disconnected(f, client, 1, 2);
     masters_restart(f->masters, 0);
-    wait_disconnected(f, client, 1, 4); /* not connected to at its old address */
+    wait_disconnected(f, client, 1, 4); /* its old address is not connected to */
     write_hosts(f, "127.0.0.1 db.test\n");
     wait_connected(f, client, 2);
     assert_true(server.questions > 0);
@@ -497,7 +498,7 @@ static bool has_answered(void *arg) {
     return server.late == 0;
 }
 
-/* A lookup that is given up and begun anew is given more time. */
+/* A lookup that was abandoned and restarted gets more time. */
 static void a_slow_name_server_is_waited_for(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -511,7 +512,7 @@ static void a_slow_name_server_is_waited_for(void **state) {
     redlock_options options = patient_options(f, list, 1);
     options.stall_timeout_ms = 1000;
     redlock_client *client = create_client(f, &options);
-    assert_ended(acquire(f, client, &request), REDLOCK_ENOQUORUM); /* in a second */
+    assert_ended(acquire(f, client, &request), REDLOCK_ENOQUORUM); /* after 1 s */
     request.wait_ms = REDLOCK_FOREVER;
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_OK);

@@ -1,5 +1,5 @@
 /*
- * Refusals, whose message must name the option at fault and no password; and accepted values, which
+ * Refusals, whose message must name the wrong option and no password; and accepted values, which
  * must work: addresses, databases, logins, structs of other sizes.
  */
 #include "harness.h"
@@ -38,7 +38,7 @@ static void assert_options_refused(struct fixture *f, const redlock_options *opt
 
 static const struct {
     const char *uri;
-    const char *named; /* is part of the message */
+    const char *named; /* part of the message */
 } bad_uris[] = {
     {"", "redis://"},
     {"127.0.0.1", "redis://"},
@@ -153,7 +153,7 @@ static void a_uri_too_long_is_named(void **state) {
     }
 }
 
-/* Applies one mistake to good options. */
+/* Puts one mistake into valid options. */
 typedef void mistake(redlock_options *options);
 
 static const char *const null_uri[] = {GOOD, NULL};
@@ -377,7 +377,7 @@ static void options_of_a_newer_header_must_leave_the_unknown_unset(void **state)
 static void options_of_an_older_header_get_defaults(void **state) {
     struct fixture *f = *state;
     const char *uris[5] = {NULL};
-    char durable[5][64]; /* the guards are on by default, and the masters are new */
+    char durable[5][64]; /* guards are on by default, and the masters are new */
     redlock_options options = patient_options(f, uris, 5);
     redlock_client *client;
     size_t logged;
@@ -481,7 +481,7 @@ static void strings_may_be_freed_when_the_call_returns(void **state) {
     assert_string_equal(node_info(client, 0).node, masters_address(f->masters, 0));
 }
 
-/* A program that starts another one must not pass its connections on. */
+/* A program that starts another one must not pass on its connections. */
 static void connections_are_closed_on_exec(void **state) {
     struct fixture *f = *state;
     bool open_before[1024] = {false};
@@ -551,7 +551,7 @@ static void databases_are_apart(void **state) {
     assert_int_equal(try_lock(f, connect_client(f), KEY, LONG_TTL_MS), REDLOCK_OK);
 }
 
-/* Names are resolved without holding up the loop; requests may be made before the end of that. */
+/* Names are resolved without blocking the loop; requests may be made before that is done. */
 static void hosts_may_be_names(void **state) {
     struct fixture *f = *state;
     char texts[5][64];
@@ -571,7 +571,7 @@ static void hosts_may_be_names(void **state) {
 
 static void a_name_that_is_none_is_named(void **state) {
     struct fixture *f = *state;
-    /* No name may have a part this long: no name server is asked. */
+    /* No name may have such a long part: no name server is asked. */
     const char *uris[] = {
         "redis://xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
         masters_uri(f->masters, 0), masters_uri(f->masters, 1)};
@@ -657,10 +657,10 @@ static void a_user_without_permission_is_named(void **state) {
     call = acquire(f, create_client(f, &options), &request);
     assert_ended(call, REDLOCK_EACCESS);
     assert_explained(call, "NOPERM");
-    assert_explained(call, "set"); /* the command that was refused */
+    assert_explained(call, "set"); /* the refused command */
 }
 
-/* The bounds concern the commands of locks: the client's own commands need no room in them. */
+/* The bounds apply to the commands of locks: the client's own commands need no room in them. */
 static void the_least_bounds_leave_room_for_the_handshake(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), 5);

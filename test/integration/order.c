@@ -1,7 +1,7 @@
 /*
- * Commands and replies that arrive late, or never, or in another order. Proxies hold back and cut,
- * so that each test plays one exact order of events. Keys live so long that a missing key was
- * released, not expired, unless a test is about expiry.
+ * Commands and replies that arrive late, never, or in another order. Proxies hold and cut
+ * connections, so that each test plays one exact order of events. Keys live so long that a missing
+ * key was released, not expired, unless a test is about expiry.
  */
 #include "clocks.h"
 #include "detour.h"
@@ -17,7 +17,7 @@
 
 /* ------------------------------------------------------------------------- late, and lost, SETs */
 
-/* Lets a round time out when all nodes but the first, silent ones have voted. */
+/* Lets a round time out after all nodes but the first, silent ones have voted. */
 static redlock_status await_without(struct fixture *f, const struct detour *detour, size_t silent,
                                     struct call *call) {
     for (size_t i = silent; i < FIVE; i++) {
@@ -171,7 +171,7 @@ static void a_retry_survives_the_loss_of_a_release(void **state) {
     call = begin_acquire(f, detour.client, &request);
     wait_arrived(f, detour.proxies[4], "EVALSHA", 1);
     wait_executed(f, 4, "set", 1);
-    proxy_strand(detour.proxies[4]); /* held requests stay under way */
+    proxy_strand(detour.proxies[4]); /* held requests stay in flight */
     rival_frees(f, 0, 3, KEY);
     await(f, call);
     assert_ended(call, REDLOCK_OK);
@@ -330,7 +330,7 @@ static void validity_counts_from_before_the_first_byte(void **state) {
 
 /* ------------------------------------------------------------------------------ extensions */
 
-/* While the extension is under way, the key expires, and a rival takes and frees it. */
+/* While the extension is in flight, the key expires, and a rival acquires and releases it. */
 static void an_extension_does_not_revive_a_lock(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -405,7 +405,7 @@ static void a_release_overtakes_the_watchdog(void **state) {
     struct call *release;
 
     proxies_hold_requests(detour.proxies, 0, FIVE, "EVALSHA");
-    pass_time(20000); /* a third of the TTL */
+    pass_time(20000); /* 1/3 of the TTL */
     wait_arrived(f, detour.proxies[4], "EVALSHA", 1);
     release = begin_release(f, lock);
     proxies_pass_requests(detour.proxies, 0, FIVE);
@@ -414,7 +414,7 @@ static void a_release_overtakes_the_watchdog(void **state) {
     wait_released(f, KEY);
 }
 
-/* The renewal is still under way on the old connections when the release is done on new ones. */
+/* The renewal is still in flight on the old connections when the release is done on new ones. */
 static void a_renewal_that_lands_after_the_release_does_nothing(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -562,7 +562,7 @@ static void a_late_release_spares_the_next_holder(void **state) {
     assert_string_equal(value_at(f, 0, KEY), RIVAL);
 }
 
-/* The client acquires the key anew while the release of the last lock is owed. */
+/* The client reacquires the key while the last lock's release is pending. */
 static void a_release_of_the_last_time_spares_this_time(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -609,7 +609,7 @@ static void a_lock_is_held_once_across_lost_connections(void **state) {
 
 /* ------------------------------------------------------------------------------ cancellations */
 
-/* Cancels after `replies` of five have been read; from the third on that is refused. */
+/* Cancels after `replies` of five have been read; after three the cancellation is refused. */
 static void cancel_after(struct fixture *f, struct detour *detour, size_t replies) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call;
@@ -685,7 +685,9 @@ static void a_request_canceled_with_its_sets_under_way_leaves_no_key(void **stat
 
 #define LOCKS_OF_A_TURN 60
 
-/* Returns the number of calls of the release script in a turn that releases and takes many keys. */
+/*
+ * Returns the number of calls of the release script in a turn that releases and acquires many keys.
+ */
 static size_t calls_for(struct fixture *f, redlock_client *client, const char *prefix) {
     redlock_lock *locks[LOCKS_OF_A_TURN];
     struct call *last = NULL, *released = NULL;
@@ -720,8 +722,8 @@ static void releases_of_a_turn_travel_together_whatever_the_keys_length(void **s
 /* ------------------------------------------------------------------- votes that come too late */
 
 /*
- * Ends a try's round before the votes of these nodes have come; they come while the first node,
- * which denied the key, is asked what it holds.
+ * Ends a try's round before the votes of these nodes arrive; they arrive while the first node,
+ * which denied the key, is asked for its holder.
  */
 static struct call *end_before_votes(struct fixture *f, size_t from, size_t to) {
     struct detour detour = take_detour(f);
@@ -751,7 +753,7 @@ static struct call *end_before_votes(struct fixture *f, size_t from, size_t to) 
 struct ending {
     const char *name; /* of the test */
     size_t rival_to;  /* a rival holds the key at the nodes up to this one */
-    size_t late_to;   /* the votes of nodes 1 up to this one come too late */
+    size_t late_to;   /* the votes of nodes 1 up to this one arrive too late */
     redlock_status status;
     redlock_vote vote; /* the vote of the other nodes */
     const char *words[2];

@@ -1,7 +1,7 @@
 /*
  * Many clients want one of a few permits: there are never more holders than permits, and each
- * client gets a permit in the end. Processes with several clients each contend; shared memory says
- * which clients are inside.
+ * client gets a permit in the end. Processes with several clients each contend; shared memory
+ * records which clients are inside.
  */
 #include "contest.h"
 #include "crew.h"
@@ -18,14 +18,15 @@
 #define CLIENTS 4
 #define TURNS 200
 
-/* Memory that all processes share. */
+/* Memory shared by all processes. */
 struct arena {
     atomic_int inside;
-    atomic_int with[PERMITS];  /* number of holders of each permit */
-    atomic_size_t intruders;   /* acquisitions while all permits were held */
-    atomic_size_t doubles;     /* acquisitions while another client held the permit */
-    atomic_size_t most;        /* the most clients inside at once */
-    atomic_size_t by_tries[4]; /* acquisitions: by the first try, the second, the third, later */
+    atomic_int with[PERMITS]; /* number of holders of each permit */
+    atomic_size_t intruders;  /* acquisitions while all permits were held */
+    atomic_size_t doubles;    /* acquisitions while another client held the permit */
+    atomic_size_t most;       /* the most clients inside at once */
+    /* number of acquisitions by the first, the second, the third, and a later try */
+    atomic_size_t by_tries[4];
     atomic_size_t turns[PROCESSES][CLIENTS];
     size_t wanted; /* turns of each client */
 };
@@ -72,7 +73,7 @@ static void go_out(struct call *call, void *memory) {
     atomic_fetch_sub(&arena->inside, 1);
 }
 
-/* Runs one of the processes, which a failed assertion ends. */
+/* Runs one of the processes, which ends at a failed assertion. */
 static int run_process(size_t process, void *memory, char **uris, size_t count) {
     struct arena *arena = memory;
     struct contest contest = {
@@ -100,7 +101,7 @@ static void no_more_than_there_are_permits_have_one(void **state) {
     assert_int_equal(arena->intruders, 0);
     assert_int_equal(arena->doubles, 0);
     assert_int_equal(arena->inside, 0);
-    assert_int_equal(arena->most, PERMITS); /* and the clients were in each other's way */
+    assert_int_equal(arena->most, PERMITS); /* the clients did contend */
     for (size_t i = 0; i < PROCESSES; i++) {
         for (size_t j = 0; j < CLIENTS; j++) {
             assert_int_equal(arena->turns[i][j], arena->wanted);

@@ -1,6 +1,6 @@
 /*
  * Permits: a semaphore never has more holders than permits. A held permit is a lock like any other,
- * and finding a free one takes a second round trip at most.
+ * and finding a free one takes at most a second round trip.
  */
 #include "clocks.h"
 #include "detour.h"
@@ -63,9 +63,9 @@ static void wait_all_free(struct fixture *f) {
     }
 }
 
-/* ---------------------------------------------------------------------------------- how many */
+/* ---------------------------------------------------------------------------- number of holders */
 
-/* Each holder has a permit of its own. */
+/* Each holder has its own permit. */
 static void so_many_hold_it_at_once_and_no_more(void **state) {
     struct fixture *f = *state;
     redlock_client *clients[2] = {connect_client(f), connect_client(f)};
@@ -108,7 +108,7 @@ static void as_many_as_there_may_be(void **state) {
     }
 }
 
-/* Behind a request that is like it but for its key. */
+/* The request follows one that differs only in its key. */
 static void a_key_without_room_for_a_permit_is_refused(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -153,7 +153,7 @@ static void a_lock_of_the_same_name_is_another(void **state) {
 
 /* ------------------------------------------------------------------------------ round trips */
 
-/* A client whose tries the proxies count. */
+/* A client whose tries are counted by the proxies. */
 struct counted {
     struct detour way;
     size_t tries[FIVE]; /* number of calls for permits so far */
@@ -194,7 +194,7 @@ static size_t round_trips(struct fixture *f, struct counted *counted, size_t fir
     return counted->tries[first];
 }
 
-#define ROUNDS 80 /* in one of ten thousand million runs no first try succeeds */
+#define ROUNDS 80 /* in 1 of 10^10 runs no first try succeeds */
 
 static void without_others_it_takes_one_round_trip(void **state) {
     struct fixture *f = *state;
@@ -205,7 +205,7 @@ static void without_others_it_takes_one_round_trip(void **state) {
     }
 }
 
-/* Mostly two are needed: three of four permits are taken, and the first try is for any. */
+/* Mostly two are needed: three of four permits are taken, and the first try is for any permit. */
 static void where_one_is_free_a_second_round_trip_is_enough(void **state) {
     struct fixture *f = *state;
     redlock_client *other = connect_client(f);
@@ -226,7 +226,7 @@ static void where_one_is_free_a_second_round_trip_is_enough(void **state) {
     assert_true(seen[1] > 0 && seen[2] > 0);
 }
 
-/* A minority of the nodes cannot be reached. */
+/* A minority of the nodes is unreachable. */
 static void a_second_round_trip_is_enough_for_the_nodes_that_are_left(void **state) {
     struct fixture *f = *state;
     redlock_client *other = connect_client(f);
@@ -254,14 +254,14 @@ static struct counted *connect_past(struct fixture *f, size_t unreachable) {
     return counted;
 }
 
-/* Returns whether a node that counts holders would admit the next one: there is room for two. */
+/* Returns whether a node that counts holders would admit another one: it has room for two. */
 static bool is_let_in_by_count(struct fixture *f, size_t master) {
     return masters_query_integer(f->masters, master, "INCR counted") <= 2;
 }
 
 /*
- * Three clients reach the masters A and B, B and C, A and C: two of three masters that count to two
- * would let each client in, and three would be in.
+ * Three clients reach the masters A and B, B and C, A and C: two of three masters that count up to
+ * two would admit each client, so there would be three holders.
  */
 static void where_counting_lets_three_in_only_two_get_a_permit(void **state) {
     struct fixture *f = *state;
@@ -447,7 +447,7 @@ static bool was_reported(void *arg) {
     return ((const struct sight *)arg)->reported > 0;
 }
 
-/* Each permit has a fence, by which it can be checked. */
+/* Each permit has a fence that a resource can check. */
 static void it_is_fenced_and_inspected(void **state) {
     struct fixture *f = *state;
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
@@ -492,7 +492,7 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
     }
 }
 
-/* All requests of a turn travel in one call, and each has its own answer. */
+/* All requests of a turn share one call, and each has its own answer. */
 static void many_requests_of_one_turn(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -518,14 +518,17 @@ static void many_requests_of_one_turn(void **state) {
 
 /* ------------------------------------------------------------------------- the work of one call */
 
-/* The most keys that a server looks at for a call for permits, when none is free. */
+/*
+ * The work of calls: the maximum of keys that a server checks for a call for permits when none is
+ * free.
+ */
 struct work {
     size_t calls;
     size_t locks;
     size_t most;
 };
 
-/* Records a call's work: of five arguments for a lock the last is the number of permits. */
+/* Records a call's work: the last of a lock's five arguments is the number of permits. */
 static void record_work(struct peer_link *link, const struct command *command, void *arg) {
     struct work *work = arg;
     size_t keys = command_keys(command);
@@ -569,7 +572,7 @@ static void a_call_has_the_server_look_at_few_keys(void **state) {
     work = work_of(f, 4);
     assert_int_equal(work.locks, 64);
     assert_int_in_range(work.most, 5, 64 + 4);
-    assert_int_in_range(work.calls, 2, 8); /* and few permits still travel together */
+    assert_int_in_range(work.calls, 2, 8); /* a few permits still share a call */
 }
 
 int main(void) {

@@ -1,9 +1,9 @@
 /*
  * Calls and faults in random order: clients acquire, extend, release, cancel and close, while
- * connections are cut, stranded, held back and refused, and masters hang.
+ * connections are cut, stranded, held and refused, and masters hang.
  *
- * At all times a client that is told that it holds a key is the only one for which the key's
- * validity has not ended. In the end the fixture checks that each request had one callback, and
+ * At any time, a client that was notified that it holds a key is the only one whose validity for
+ * that key has not ended. In the end the fixture checks that each request had one callback, and
  * that no memory, descriptor or event is left; and no key is left for long.
  *
  * The seeds are fixed; REDLOCK_TEST_SEED adds another. The scheduling of processes is not
@@ -21,12 +21,12 @@
 #define KEYS 6
 #define SLOTS 24
 
-/* One request or lock of the game; free when `call` is NULL. */
+/* One request or lock of the game; unused when `call` is NULL. */
 struct slot {
     struct game *game;
     size_t key;
     redlock_client *client; /* NULL: it is closing */
-    struct call *call;      /* the latest: acquire, extend or release */
+    struct call *call;      /* the latest acquisition, extension or release */
     redlock_lock *held;
     struct loss *loss;
 };
@@ -51,7 +51,7 @@ static size_t draw(struct game *game, size_t below) {
     return (size_t)(game->random % below);
 }
 
-/* --------------------------------------------------------------------------- what must hold */
+/* ----------------------------------------------------------------------------------- invariants */
 
 static void assert_alone(const struct slot *winner) {
     const struct game *game = winner->game;
@@ -95,11 +95,11 @@ static void on_lost(struct loss *loss, void *arg) {
 
     slot->game->lost++;
     if (loss->status == REDLOCK_ECLOSED) {
-        clear(slot); /* the handle dies with its client */
+        clear(slot); /* the handle ends with its client */
     }
 }
 
-/* ------------------------------------------------------------------------------ what clients do */
+/* --------------------------------------------------------------------------- actions of clients */
 
 static void acquire_something(struct game *game, struct slot *slot) {
     redlock_request request = request_for(keys[draw(game, KEYS)], 300 + draw(game, 1500));
@@ -131,7 +131,10 @@ static void extend_by_chance(struct game *game, struct slot *slot) {
     }
 }
 
-/* Cancels; refused when the verdict is in and not yet told, or the request canceled already. */
+/*
+ * Cancels. The call is refused when the outcome is known and not yet reported, or the request is
+ * already canceled.
+ */
 static void cancel(struct slot *slot) {
     if (redlock_cancel(slot->call->lock) == REDLOCK_OK) {
         slot->call->then = on_released;
@@ -184,7 +187,7 @@ static void replace_client(struct game *game) {
     join(game, index);
 }
 
-/* ----------------------------------------------------------------------------- what goes wrong */
+/* --------------------------------------------------------------------------------------- faults */
 
 static void heal(struct game *game, size_t node) {
     proxy_accept(game->proxies[node]);

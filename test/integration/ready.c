@@ -1,6 +1,6 @@
 /*
- * redlock_client_ready: it comes once, from the loop, with a quorum whose votes count, and not
- * before; or it tells why that does not come.
+ * redlock_client_ready: its callback comes once, from the loop, with a quorum of nodes whose votes
+ * count, and not before; or it reports why there is none.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -22,10 +22,10 @@
 struct wait {
     struct fixture *f;
     redlock_client *client;
-    size_t ended; /* callbacks so far */
+    size_t ended; /* number of callbacks so far */
     redlock_status status;
-    uint64_t counting;                     /* number of nodes whose votes counted in the callback */
-    void (*then)(const struct wait *wait); /* runs inside the callback; NULL: nothing does */
+    uint64_t counting; /* number of nodes whose votes counted at the time of the callback */
+    void (*then)(const struct wait *wait); /* runs inside the callback; NULL: nothing */
 };
 
 static uint64_t count_nodes(const redlock_client *client) {
@@ -108,7 +108,7 @@ static void it_comes_soon_when_it_is_so_already(void **state) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     redlock_client *client = create_client(f, &options);
 
-    assert_int_equal(ask(f, client, 0), REDLOCK_ENOQUORUM); /* there was no turn yet */
+    assert_int_equal(ask(f, client, 0), REDLOCK_ENOQUORUM); /* before the first turn */
     wait_connected(f, client, FIVE);
     wait_all_answered(f, client);
     assert_int_equal(ask(f, client, 0), REDLOCK_OK);
@@ -130,7 +130,7 @@ static void hold_now(const struct wait *wait) {
     begin_acquire(wait->f, wait->client, &request);
 }
 
-/* In the order of the calls, and also from inside of a callback. */
+/* Callbacks come in the order of the calls; a callback may make another call. */
 static void many_may_wait(void **state) {
     struct fixture *f = *state;
     static struct wait waits[WAITS_MAX];
@@ -151,8 +151,8 @@ static void many_may_wait(void **state) {
 }
 
 /*
- * New masters are connected long before their votes count, and then one try is enough, though their
- * next beat is still to come.
+ * New masters are connected long before their votes count. Once they count, one try is enough, even
+ * before the next heartbeat.
  */
 static void new_masters_have_to_be_trusted(void **state) {
     struct fixture *f = *state;
@@ -172,7 +172,7 @@ static void new_masters_have_to_be_trusted(void **state) {
     assert_ended(TAILQ_FIRST(&f->calls), REDLOCK_OK);
 }
 
-/* A replica is known by its role, which is asked also where the guards are off. */
+/* A replica is known by its role, which the client checks even without guards. */
 static void replicas_do_not_count(void **state) {
     struct fixture *f = *state;
     struct wait wait = {0};
@@ -237,7 +237,7 @@ static int masters_with_password(void **state) {
     return start_fixture(state, FIVE, arguments);
 }
 
-/* Makes a client of which so many nodes refuse the login. */
+/* Makes a client whose login `bad` nodes refuse. */
 static redlock_client *log_in(struct fixture *f, size_t bad) {
     char texts[FIVE][80];
     const char *uris[FIVE];
@@ -307,7 +307,7 @@ static void close_now(const struct wait *wait) {
     begin_close(wait->f, wait->client);
 }
 
-/* The first callback closes the client: the second one tells that. */
+/* The first callback closes the client: the second one reports that. */
 static void a_callback_may_close(void **state) {
     struct fixture *f = *state;
     struct wait waits[2] = {{.then = close_now}, {0}};

@@ -48,13 +48,13 @@ static redlock_request request_for_replicas(uint32_t count) {
     return request;
 }
 
-/* A WAIT for replicas, and the master that got it. */
+/* A WAIT for replicas, and the master that received it. */
 struct vain {
     struct fixture *f;
     size_t master;
 };
 
-/* Unblocks the client that its WAIT blocks, if any, as by the end of the WAIT's time. */
+/* Unblocks the client that its WAIT blocks, if any, as the timeout of the WAIT would. */
 static bool has_ended_wait(void *arg) {
     const struct vain *vain = arg;
     char *clients = masters_query(vain->f->masters, vain->master, "CLIENT LIST");
@@ -73,8 +73,8 @@ static bool has_ended_wait(void *arg) {
 }
 
 /*
- * Ends the WAITs at these masters, as by the end of their time, which is half of the node timeout:
- * so long here that no WAIT ends by itself.
+ * Ends the WAITs at these masters as their timeout would: it is 1/2 of the node timeout, so long
+ * here that no WAIT ends by itself.
  */
 static void end_waits(struct fixture *f, size_t from, size_t to) {
     for (size_t i = from; i < to; i++) {
@@ -83,7 +83,7 @@ static void end_waits(struct fixture *f, size_t from, size_t to) {
     }
 }
 
-/* Returns the number of replicas that have the key now, without waiting for it to arrive. */
+/* Returns the number of replicas that have the key now, without waiting for it. */
 static size_t replicated(void) {
     size_t count = 0;
     for (size_t i = 0; i < THREE; i++) {
@@ -155,7 +155,10 @@ static void a_quorum_without_them_grants_nothing(void **state) {
     assert_int_equal(let_go(f, hold_for(f, client, &request)), REDLOCK_OK);
 }
 
-/* To a longer TTL: an extension that finds as much left, within 1 ms, writes nothing to confirm. */
+/*
+ * Extends to a longer TTL: an extension that finds as much left, within 1 ms, has no write to
+ * confirm.
+ */
 static void a_renewal_needs_them_too(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -175,7 +178,7 @@ static void a_renewal_needs_them_too(void **state) {
     wait_released(f, KEY);
 }
 
-/* Commands of other locks to these masters wait behind WAIT, and are not lost. */
+/* Commands of other locks to these masters wait for WAIT to end, and are not lost. */
 static void others_go_on(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

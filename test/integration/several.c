@@ -1,4 +1,4 @@
-/* Several keys in one lock: all or none at each master, and plain keys for other clients. */
+/* Several keys in one lock: all or none at each master, and plain keys to other clients. */
 #include "harness.h"
 #include "master_data.h"
 
@@ -51,7 +51,7 @@ static void one_token_holds_all_of_them(void **state) {
     }
 }
 
-/* One command takes all keys: no client ever sees half of them. */
+/* One command takes all keys: no client ever sees only some of them. */
 static void it_takes_one_command(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -75,7 +75,7 @@ static void a_key_of_another_is_in_the_way_of_all(void **state) {
     rival_takes(f, 0, FIVE, "c", 70000);
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_EHELD);
-    size_t deniers = 0; /* other nodes may not have told the rest of the TTL yet */
+    size_t deniers = 0; /* other nodes may not have reported the rest of the TTL yet */
     for (size_t i = 0; i < FIVE; i++) {
         if (call->opinions[i].ttl_ms > 0) { /* the TTL of the key that is held longest */
             assert_int_in_range(call->opinions[i].ttl_ms, 40001, 70000);
@@ -162,7 +162,7 @@ struct philosopher {
     struct fixture *f;
     redlock_client *client;
     const char *forks[2]; /* two of "a", "b", "c" */
-    bool *is_taken;       /* for each of all forks */
+    bool *is_taken;       /* for each fork of all */
     redlock_lock *lock;
     unsigned meals;
 };
@@ -220,7 +220,7 @@ static bool have_eaten(void *arg) {
            philosophers[2].meals == MEALS;
 }
 
-/* Each philosopher names the left fork first: taken one by one, all would wait for ever. */
+/* Each philosopher names the left fork first: taken one by one, all would wait forever. */
 static void philosophers_do_not_starve(void **state) {
     struct fixture *f = *state;
     bool is_taken[THREE] = {false};

@@ -1,6 +1,6 @@
 /*
- * Readers and writers of a key on real servers: which clients they let in, the end of shares whose
- * reader died, and that plain clients of other libraries see a key that is taken.
+ * Readers and writers of a key on real servers: which clients are admitted, the end of shares whose
+ * reader died, and that foreign clients see the key as taken.
  */
 #include "harness.h"
 #include "master_data.h"
@@ -28,7 +28,7 @@ static redlock_lock *hold_as(struct fixture *f, redlock_client *client, redlock_
     return hold_for(f, client, &request);
 }
 
-/* Takes a share that lapses while the test waits; on a busy machine after several tries. */
+/* Takes a share that expires while the test waits; on a busy machine after several tries. */
 static redlock_lock *hold_briefly(struct fixture *f, redlock_client *client) {
     redlock_request request = request_as(REDLOCK_READER, 300);
     request.wait_ms = REDLOCK_FOREVER;
@@ -40,7 +40,7 @@ static struct call *acquire_as(struct fixture *f, redlock_client *client, redloc
     return acquire(f, client, &request);
 }
 
-/* Makes a client that tries again soon. */
+/* Makes a client that retries soon. */
 static redlock_client *eager_client(struct fixture *f) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
     options.retry_delay_ms = 5;
@@ -116,7 +116,7 @@ static void readers_keep_out_who_wants_it_alone(void **state) {
     for (size_t i = 0; i < FIVE; i++) {
         bool has_denied = call->opinions[i].vote == REDLOCK_VOTE_DENIED;
         assert_int_in_range(call->opinions[i].ttl_ms, has_denied, TTL_MS);
-        assert_int_equal(pttl_at(f, i, INTENT), -2); /* its last try leaves no note */
+        assert_int_equal(pttl_at(f, i, INTENT), -2); /* its last try leaves no intent */
     }
     assert_int_equal(let_go(f, reader), REDLOCK_OK);
     wait_holders(f, KEY, 0);
@@ -142,7 +142,7 @@ static void who_holds_it_alone_keeps_out_readers(void **state) {
     }
 }
 
-/* SET key token NX PX ttl, as any Redlock client says it. */
+/* SET key token NX PX ttl, as any Redlock client sends it. */
 static void other_makes_are_excluded_and_exclude(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -165,7 +165,7 @@ static void other_makes_are_excluded_and_exclude(void **state) {
     }
 }
 
-/* A key of the value `shared` without a list is no share. */
+/* A key with the value `shared` but without a list is no share. */
 static void a_key_of_that_value_that_is_no_lock_stays(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -197,7 +197,7 @@ static void one_of_several_is_released(void **state) {
     assert_true(least_pttl(f, KEY) > TTL_MS);
     assert_int_equal(let_go(f, longer), REDLOCK_OK);
     wait_listed(f, 1);
-    for (size_t i = 0; i < FIVE; i++) { /* the note holds up no reader any more */
+    for (size_t i = 0; i < FIVE; i++) { /* the intent keeps out no more readers */
         assert_int_in_range(pttl_at(f, i, KEY), 1, TTL_MS);
     }
     assert_ended(acquire_as(f, client, REDLOCK_EXCLUSIVE), REDLOCK_EHELD);
@@ -216,7 +216,7 @@ static void a_dead_reader_lapses(void **state) {
     }
     wait_listed(f, 2); /* no reader has asked since */
     struct listing listing = {f, 1};
-    while (!lists_so_many(&listing)) { /* the next reader drops the entry, once its time is over */
+    while (!lists_so_many(&listing)) { /* the next reader drops the entry once it has expired */
         assert_int_equal(extend(f, living, 0), REDLOCK_OK);
     }
     assert_int_equal(let_go(f, living), REDLOCK_OK);
@@ -236,7 +236,8 @@ static void the_last_one_dies(void **state) {
 }
 
 /*
- * Releases one of two shares while a master is away, which then returns. Returns the other share.
+ * Releases one of two shares while a master is away, then brings the master back. Returns the other
+ * share.
  */
 static redlock_lock *leave_a_release_pending(struct fixture *f, redlock_client *client) {
     redlock_lock *first = hold_as(f, client, REDLOCK_READER, TTL_MS);
@@ -257,7 +258,7 @@ static void a_release_is_pending(void **state) {
     struct fixture *f = *state;
     redlock_lock *second = leave_a_release_pending(f, connect_client(f));
 
-    /* The master is empty: there is nothing to pay with, and no harm done. */
+    /* The master is empty: the pending release finds nothing, which is harmless. */
     assert_int_equal(extend(f, second, 0), REDLOCK_OK); /* tops the share up there */
     wait_listed(f, 1);
     assert_int_equal(let_go(f, second), REDLOCK_OK);
@@ -273,7 +274,7 @@ static void a_release_is_paid(void **state) {
     struct fixture *f = *state;
     redlock_lock *second = leave_a_release_pending(f, connect_client(f));
 
-    wait_listed(f, 1); /* the release of the other one has come through */
+    wait_listed(f, 1); /* the release of the other one has arrived */
     assert_int_equal(let_go(f, second), REDLOCK_OK);
     wait_holders(f, KEY, 0);
 }
@@ -313,7 +314,7 @@ static void a_share_is_topped_up(void **state) {
     wait_holders(f, KEY, FIVE);
     assert_true(least_pttl(f, KEY) > TTL_MS);
 
-    /* A writer's intent does not keep out a reader that was in before. */
+    /* A writer's intent does not keep out a reader that was already admitted. */
     request.wait_ms = REDLOCK_FOREVER;
     struct call *writer = begin_acquire(f, eager_client(f), &request);
     wait_holders(f, INTENT, FIVE);
@@ -364,8 +365,8 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
 /* ------------------------------------------------------------------------------------ writers */
 
 /*
- * There always is a reader: each leaves when the next one is in, or has been turned away. So a
- * client that only asks now and then finds the key free only after a reader was turned away.
+ * Keeps at least one reader: each leaves when the next one is admitted or refused. A client that
+ * only tries now and then finds the key free only after a reader was refused.
  */
 static bool readers_make_way(struct fixture *f, redlock_client *client, redlock_lock *older,
                              const struct call *waiting) {
@@ -382,7 +383,7 @@ static bool readers_make_way(struct fixture *f, redlock_client *client, redlock_
     return false;
 }
 
-/* Asserts that the writer's intent is gone where the writer was let in. */
+/* Asserts that the writer's intent is gone where the writer was admitted. */
 static void assert_no_intents(struct fixture *f, redlock_client *client) {
     wait_all_answered(f, client);
     for (size_t i = 0; i < FIVE; i++) {
@@ -392,7 +393,10 @@ static void assert_no_intents(struct fixture *f, redlock_client *client) {
     }
 }
 
-/* Removes notes, which are left to lapse where a reader was in at the writer's last try. */
+/*
+ * Removes intents, which would only expire at nodes where a reader was admitted at the writer's
+ * last try.
+ */
 static void remove_intents(struct fixture *f, redlock_client *client) {
     wait_all_answered(f, client);
     rival_frees(f, 0, FIVE, INTENT);
@@ -414,7 +418,7 @@ static void a_writer_is_not_starved(void **state) {
     }
     struct call *turned_away = acquire_as(f, client, REDLOCK_READER);
     assert_ended(turned_away, REDLOCK_EHELD);
-    assert_int_equal(extend(f, first, 0), REDLOCK_OK); /* a reader that is in stays in */
+    assert_int_equal(extend(f, first, 0), REDLOCK_OK); /* an admitted reader keeps its share */
     assert_int_equal(let_go(f, first), REDLOCK_OK);
     assert_int_equal(await(f, writer), REDLOCK_OK);
     wait_all_answered(f, client);
@@ -444,7 +448,7 @@ static void nor_by_readers_that_keep_coming(void **state) {
     assert_int_equal(let_go(f, first), REDLOCK_OK);
 }
 
-/* The writer's intent lapses, and readers come in again. */
+/* The writer's intent expires, and readers are admitted again. */
 static void a_writer_that_gives_up_is_forgotten(void **state) {
     struct fixture *f = *state;
     redlock_client *client = eager_client(f);
@@ -495,7 +499,7 @@ static void a_writer_may_be_fenced(void **state) {
                    REDLOCK_EINVAL, "fenced");
 }
 
-/* --------------------------------------------------------------------------------- looking on */
+/* ----------------------------------------------------------------------------------- inspection */
 
 struct sight {
     size_t reported;
@@ -559,7 +563,7 @@ static void readers_are_counted(void **state) {
     assert_int_equal(let_go(f, writer), REDLOCK_OK);
 }
 
-/* A renewal writes the list of readers, which full masters permit, since it does not grow. */
+/* A renewal writes the list of readers, which full masters permit since it does not grow. */
 static void full_masters_renew_a_share(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

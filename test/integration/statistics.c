@@ -1,6 +1,6 @@
 /*
  * The statistics of a client: each accepted request ends in one counter, each event of a lock or a
- * node in its own, and the text for Prometheus says the same.
+ * node in its own, and the text for Prometheus agrees.
  */
 #include "clocks.h"
 #include "cycles.h"
@@ -101,7 +101,7 @@ static void cycles_are_counted(void **state) {
     assert_sound(client);
 }
 
-/* Counts itself in the callback of its own end: the request is not under way any more. */
+/* Checks the counters in the callback of the request's end: the request is no longer pending. */
 static void look_inside(struct call *call, void *arg) {
     redlock_client *client = arg;
     redlock_stats stats = stats_of(client);
@@ -127,7 +127,7 @@ static void a_callback_finds_its_request_counted(void **state) {
     assert_int_equal(await(f, call), REDLOCK_OK);
 }
 
-/* Ends requests in each way that a healthy set of masters permits. */
+/* Ends requests in each way that is possible with healthy masters. */
 static void each_end_has_its_counter(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -268,7 +268,7 @@ static void a_failed_renewal_is_counted(void **state) {
     assert_sound(client);
 }
 
-/* A silent node is a TIMEOUT; its grant afterwards is LATE. */
+/* A silent node's vote is TIMEOUT; its later grant is LATE. */
 static void late_votes_and_pending_releases_are_counted(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -289,7 +289,7 @@ static void late_votes_and_pending_releases_are_counted(void **state) {
     assert_sound(client);
 }
 
-/* ----------------------------------------------------------------------------------- in line */
+/* --------------------------------------------------------------------------------- in the queue */
 
 static void waits_are_counted(void **state) {
     struct fixture *f = *state;
@@ -317,7 +317,7 @@ static void waits_are_counted(void **state) {
     assert_sound(two);
 }
 
-/* The end of a release, as its callback sees it. */
+/* The end of a release, as seen by its callback. */
 struct outcome {
     const redlock_client *client;
     uint64_t released; /* the counter */
@@ -349,7 +349,7 @@ static uint64_t released_when_notified(struct fixture *f, const redlock_client *
     return outcome.released;
 }
 
-/* A release is counted before it is told, and once, whether the lock is handed over or not. */
+/* A release is counted before it is reported, and once, whether the lock is handed over or not. */
 static void releases_are_counted_when_reported(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -371,7 +371,7 @@ static void releases_are_counted_when_reported(void **state) {
 #define CLIENTS 4
 #define TURNS 20
 
-/* Contenders of several clients, in lines and by retries: everything adds up at the end. */
+/* Several clients contend, with queues and with retries: all counters add up at the end. */
 static void a_load_adds_up(void **state) {
     struct fixture *f = *state;
     struct rivals_options options = {.request = waiting_request(KEY), .turns = TURNS};
@@ -472,8 +472,10 @@ static void the_text_is_sound(void **state) {
     }
 }
 
-/* Nodes that one URI part tells apart have series of their own; odd bytes of a path break
- * nothing. */
+/*
+ * Nodes that differ in only one part of their URI have separate series; odd bytes of a path break
+ * nothing.
+ */
 static void names_of_nodes_are_sound(void **state) {
     static const char *const names[] = {
         "127.0.0.1:1",     "127.0.0.1:1/1",        "[::1]:1/1",
@@ -505,7 +507,7 @@ static void names_of_nodes_are_sound(void **state) {
     }
 }
 
-/* Asks Prometheus' own checker, where the machine has one. */
+/* Runs Prometheus' own checker, if the machine has it. */
 static void promtool_agrees(void **state) {
     struct fixture *f = *state;
     redlock_client *client;

@@ -1,4 +1,7 @@
-/* Keys that stay: for a while after an early release, and after their holder has vanished. */
+/*
+ * Keys with a minimum hold: they stay for a while after an early release, and after their holder
+ * has vanished.
+ */
 #include "clocks.h"
 #include "detour.h"
 #include "harness.h"
@@ -34,7 +37,7 @@ static void an_early_release_leaves_the_key(void **state) {
     for (size_t i = 0; i < FIVE; i++) {
         assert_true(is_nobodys(f, i));
         assert_int_in_range(pttl_at(f, i, KEY), 900000,
-                            1020000); /* and a hundredth for the drift */
+                            1020000); /* plus 1/100, to allow for drift */
     }
     assert_int_equal(try_lock(f, client, KEY, 1000), REDLOCK_EHELD);
     assert_int_equal(try_lock(f, connect_client(f), KEY, 1000), REDLOCK_EHELD);
@@ -54,7 +57,7 @@ static void a_late_release_frees_it(void **state) {
     wait_released(f, KEY);
 }
 
-/* The stay ends by itself, and then any client may have the key. */
+/* The hold ends by itself, and then any client may acquire the key. */
 static void it_ends(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -67,7 +70,7 @@ static void it_ends(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* The release that is owed to a master makes the key stay there, for the rest of the time. */
+/* A pending release makes the key stay at its master, too, for the rest of the time. */
 static void a_pending_release_leaves_it_too(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -85,7 +88,7 @@ static void a_pending_release_leaves_it_too(void **state) {
     assert_int_in_range(pttl_at(f, 0, KEY), 900000, 1020000);
 }
 
-/* Another client's key is left as it is. */
+/* Another client's key is left unchanged. */
 static void what_is_not_ours_is_left_alone(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -141,7 +144,9 @@ static void an_extension_counts_the_delay_too(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* After the loss of a holder that vanished, the next one comes when the delay is over. */
+/*
+ * After the loss of a holder that vanished, the next one acquires the key when the delay is over.
+ */
 static void a_holder_that_vanished_delays_the_next(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -154,7 +159,7 @@ static void a_holder_that_vanished_delays_the_next(void **state) {
     wait_holders(f, KEY, FIVE);
     struct call *call = acquire(f, connect_client(f), &request);
     assert_ended(call, REDLOCK_EHELD);
-    size_t deniers = 0; /* other nodes may not have told the rest of the TTL yet */
+    size_t deniers = 0; /* other nodes may not have reported the rest of the TTL yet */
     for (size_t i = 0; i < call->opinion_count; i++) {
         if (call->opinions[i].ttl_ms > 0) {
             assert_int_in_range(call->opinions[i].ttl_ms, 900000, 1060000);
@@ -164,7 +169,7 @@ static void a_holder_that_vanished_delays_the_next(void **state) {
     assert_true(deniers >= 3);
 }
 
-/* Nodes that lack the key are given it with the delay. */
+/* Nodes that lack the key get it with the delay. */
 static void a_top_up_has_the_delay(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

@@ -27,7 +27,7 @@ static void assert_options_refused(struct fixture *f, const redlock_options *opt
 
 #if !HAS_TLS
 
-/* A node at rediss:// is never taken for one at redis://. */
+/* A node at rediss:// never counts as one at redis://. */
 static void a_node_is_refused(void **state) {
     struct fixture *f = *state;
     const char *uris[] = {"redis://127.0.0.1:1", "rediss://:" PASSWORD "@127.0.0.1:1"};
@@ -135,7 +135,7 @@ static int remove_certificates(void **state) {
 
 #define ARGUMENTS_MAX 16
 
-/* Writes the arguments of redis-server for the certificate to show, and `more` behind them. */
+/* Writes the arguments of redis-server for the certificate to present, followed by `more`. */
 static void write_arguments(const char *arguments[ARGUMENTS_MAX], const char *name,
                             const char *const *more) {
     static char paths[3][FOLDER_SIZE + 32];
@@ -158,7 +158,7 @@ static void write_arguments(const char *arguments[ARGUMENTS_MAX], const char *na
     arguments[count] = NULL;
 }
 
-/* Starts masters over TLS that show this certificate. */
+/* Starts masters over TLS that present this certificate. */
 static int start_tls(void **state, size_t count, const char *name, const char *const *more) {
     const char *arguments[ARGUMENTS_MAX];
     const struct masters_options options = {.arguments = arguments, .tls = true};
@@ -206,7 +206,7 @@ static void assert_reason(const redlock_client *client, size_t node, const char 
     fail_msg("\"%s\" is not in the reason: %s", texts[0], reason);
 }
 
-/* Acquires, meets another client, extends, and releases. */
+/* Acquires, competes with another client, extends, and releases. */
 static void assert_lock_works(struct fixture *f, redlock_client *client, redlock_client *other) {
     redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
 
@@ -225,7 +225,7 @@ static void a_lock_lives_over_tls(void **state) {
     assert_lock_works(f, connect_trusting(f), connect_trusting(f));
 }
 
-/* Requests may be made at once: they wait behind the handshake. */
+/* Requests may be made at once: they wait for the handshake. */
 static void requests_wait_for_the_handshake(void **state) {
     struct fixture *f = *state;
     redlock_options options = trusting_options(f, masters_uris(f->masters), 5);
@@ -262,7 +262,7 @@ static void thousands_of_cycles(void **state) {
     cycles_run(&cycles, f, connect_trusting(f), 64, cycles_here(4000));
 }
 
-/* Begins `count` acquisitions, of keys of `length` bytes; the caller frees the array. */
+/* Begins `count` acquisitions of keys of `length` bytes. The caller frees the array. */
 static struct call **begin_many(struct fixture *f, redlock_client *client, size_t count,
                                 size_t length) {
     struct call **calls = calloc(count, sizeof(*calls));
@@ -310,7 +310,8 @@ static void thousands_at_once(void **state) {
 static void long_keys_fill_the_socket(void **state) {
     struct fixture *f = *state;
 
-    acquire_many(f, connect_trusting(f), 180, REDLOCK_MAX_KEY); /* their share of max_bytes */
+    /* the acquisitions' share of max_bytes */
+    acquire_many(f, connect_trusting(f), 180, REDLOCK_MAX_KEY);
 }
 
 static void a_server_that_restarts_is_found_again(void **state) {
@@ -329,7 +330,7 @@ static void a_server_that_restarts_is_found_again(void **state) {
     assert_lock_works(f, client, connect_trusting(f));
 }
 
-/* The application has the default action for SIGPIPE: to die. */
+/* The application has the default action for SIGPIPE, which ends the process. */
 static void no_sigpipe_reaches_the_host(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_trusting(f);
@@ -361,7 +362,7 @@ static void a_stalled_server_is_dropped(void **state) {
     pass_until_disconnected(f, client, 2, PATIENT_MS, 1);
     ASSERT_REASON(client, 2, "stalled");
     pass_until_disconnected(f, client, 2, PATIENT_MS,
-                            2); /* the node's port accepts, and sends nothing */
+                            2); /* the node's port accepts connections, and sends nothing */
     ASSERT_REASON(client, 2, "in the TLS handshake");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     thaw(f, 2);
@@ -372,7 +373,7 @@ static void a_stalled_server_is_dropped(void **state) {
 
 /* ------------------------------------------------------------------------------ pieces and jams */
 
-/* Makes a client of the fixture's one master, through a proxy. */
+/* Makes a client of the fixture's only master, through a proxy. */
 static redlock_client *connect_through(struct fixture *f, const struct proxy *proxy) {
     char text[64];
     const char *uris[] = {text};
@@ -382,7 +383,7 @@ static redlock_client *connect_through(struct fixture *f, const struct proxy *pr
     return connect_with(f, &options);
 }
 
-/* Handshake and answers come byte by byte, so that each read finds too little to go on with. */
+/* The handshake and the answers arrive byte by byte, so that each read is incomplete. */
 static void everything_may_come_in_pieces(void **state) {
     static const size_t pieces[] = {1, 2, 7, 100};
     struct fixture *f = *state;
@@ -401,9 +402,7 @@ static void everything_may_come_in_pieces(void **state) {
 
 #define JAM 150
 
-/*
- * Bytes that the socket does not take wait, and are sent later although the server sends nothing.
- */
+/* Bytes that the socket does not take wait, and are sent later even if the server sends nothing. */
 static void a_jam_clears(void **state) {
     struct fixture *f = *state;
     struct proxy *proxy = proxy_create_blind(f, 0);
@@ -424,9 +423,9 @@ static void a_jam_clears(void **state) {
     }
 }
 
-/* ------------------------------------------------------------------------------- whom it trusts */
+/* --------------------------------------------------------------- servers that the client trusts */
 
-/* The name of the fixture's first master, and the reason for which it is not trusted. */
+/* A client's view of the fixture's first master: its name, and the reason for distrust. */
 struct doubt {
     const char *host;
     const char *ca_file; /* NULL: the system's */
@@ -463,7 +462,7 @@ static void assert_doubts(struct fixture *f, const struct doubt *doubts, size_t 
             size_t logins = executed(f, 0, "auth");
 
             assert_doubted(f, client, doubts[i].reason);
-            /* No password was sent but by the test itself, which asks for the number. */
+            /* The test's own query sent the only password. */
             assert_int_equal(executed(f, 0, "auth"), logins + 1);
         }
         close_client(f, client);
@@ -580,7 +579,7 @@ static void authorities_may_be_in_a_folder(void **state) {
     ASSERT_REASON(client, 0, "certificate verify failed");
 }
 
-/* --------------------------------------------------------------------- whom the server trusts */
+/* --------------------------------------------------------------- clients that the server trusts */
 
 static int one_that_asks(void **state, const char *protocol) {
     const char *more[] = {"--tls-auth-clients", "yes", "--tls-protocols", protocol, NULL};
@@ -627,8 +626,7 @@ static void a_client_shows_its_certificate_in_1_3(void **state) {
     assert_certificate_needed(*state, "certificate required");
 }
 
-/* ------------------------------------------------------------------------- who speaks something
- * else */
+/* ---------------------------------------------------------- servers that speak another protocol */
 
 static int one_that_is_old(void **state) {
     static const char *const old[] = {"--tls-protocols", "TLSv1.1", "--tls-ciphers",
@@ -650,7 +648,7 @@ static int one_plain(void **state) {
     return start_fixture(state, 1, NULL);
 }
 
-/* A plain server takes the handshake for a command, or for the beginning of one. */
+/* A plain server reads the handshake as a command, or as the start of one. */
 static void a_plain_server_is_distinguished_from_one_with_tls(void **state) {
     struct fixture *f = *state;
     char text[64];
@@ -680,7 +678,7 @@ static void a_server_with_tls_is_distinguished_from_a_plain_one(void **state) {
     ASSERT_REASON(client, 0, "rediss://");
 }
 
-/* The bytes that a server sends at once, before it hangs up. */
+/* The bytes that a server sends at once before it hangs up. */
 struct greeting {
     const char *bytes;
     size_t length;

@@ -1,6 +1,6 @@
 /*
  * The trace of a client: each round, vote, change and callback of a request is an event with the
- * number of the request; and the timeline that the script of the examples makes of such a trace.
+ * number of the request; and the timeline that the examples' script makes of such a trace.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -27,13 +27,13 @@ struct count {
 
 struct tracer {
     const redlock_client *client;
-    uint64_t time_ns; /* of the latest event */
+    uint64_t time_ns; /* time of the latest event */
     struct count counts[200];
     size_t kinds;
-    FILE *file; /* gets a line for each event */
+    FILE *file; /* receives a line for each event */
 };
 
-/* Returns how many events of this name a request had; counts one more of them with `more`. */
+/* Adds `more` to the number of events of this name that a request had, and returns it. */
 static size_t events_of(struct tracer *tracer, uint64_t request, const char *name, size_t more) {
     for (size_t i = 0; i < tracer->kinds; i++) {
         struct count *count = &tracer->counts[i];
@@ -105,7 +105,7 @@ static const char *member(const json_t *event, const char *name) {
     return text != NULL ? text : "";
 }
 
-/* Counts the events of a request with this phase, category and, unless NULL, name. */
+/* Returns the number of events of a request with this phase, category and, unless NULL, name. */
 static size_t drawn(const json_t *timeline, uint64_t request, const char *phase,
                     const char *category, const char *name) {
     size_t count = 0, i;
@@ -134,7 +134,9 @@ static void assert_drawn(struct tracer *tracer, const json_t *timeline, uint64_t
                      events_of(tracer, request, "round_sent", 0));
     assert_int_equal(drawn(timeline, request, "e", "round", NULL),
                      drawn(timeline, request, "b", "round", NULL));
-    /* Each change ends one state; the last one begins none, or one that the end of trace ends. */
+    /*
+     * Each change ends one state. The last change starts no state, or one that ends with the trace.
+     */
     assert_int_in_range(drawn(timeline, request, "X", "state", NULL),
                         events_of(tracer, request, "lock_changed", 0),
                         events_of(tracer, request, "lock_changed", 0) + 1);
@@ -185,7 +187,7 @@ static void a_life_is_traced(void **state) {
     fclose(tracer.file);
 }
 
-/* A request that fails, one that is lost, and nodes that are silent, go and come back. */
+/* A request that fails, one that is lost, and nodes that are silent, leave and return. */
 static void failures_are_traced(void **state) {
     struct fixture *f = *state;
     struct tracer tracer;

@@ -1,6 +1,6 @@
 /*
- * Nodes tell at once that a key has changed: to holders whose requests ask for that, and to the
- * first in the queue where the holder is foreign.
+ * Nodes notify at once of a changed key: holders whose requests ask for that, and the first waiter
+ * in the queue if the holder is foreign.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -208,19 +208,18 @@ static void a_handed_over_key_is_watched(void **state) {
     let_go(f, next->lock);
 }
 
-/* --------------------------------------------------------------------------- changes without
- * end */
+/* ------------------------------------------------------------------------------ endless changes */
 
 static redlock_client *connect_unguarded(struct fixture *f) {
     redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
 
-    options.guards = REDLOCK_GUARDS_OFF; /* they compare clocks, and ours will stand still */
+    options.guards = REDLOCK_GUARDS_OFF; /* guards compare clocks, and ours will stand still */
     return connect_with(f, &options);
 }
 
 #define CHANGES 200
 
-/* Each change is told, but the lock is renewed only after a pause. */
+/* Each change is notified, but the lock is renewed only after a pause. */
 static void a_key_that_changes_all_the_time_is_looked_at_seldom(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_unguarded(f);
@@ -239,7 +238,7 @@ static void a_key_that_changes_all_the_time_is_looked_at_seldom(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
-/* A server that has all rights and all scripts, and tells of changes for ever. */
+/* A server that grants all rights and scripts, and sends change notifications forever. */
 struct liar {
     struct peer *peer;
     struct peer_link *subscriber;
@@ -315,7 +314,7 @@ static void changes_without_end_are_survived(void **state) {
         await(f, call);
         assert_ended(call, REDLOCK_OK);
     }
-    assert_int_in_range(peer_commands(liar.peer) - before, 10, 40); /* each with two, for a look */
+    assert_int_in_range(peer_commands(liar.peer) - before, 10, 40); /* each with two, for a check */
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     resume_time();
 }
@@ -397,7 +396,7 @@ static void a_foreign_client_that_leaves_wakes_the_first(void **state) {
     wait_watched(f, client, 1);
     struct call *second = begin_acquire(f, other, &request);
     wait_listening(f, KEY, 0, 2);
-    pass_time(10); /* the least pause between two asks */
+    pass_time(10); /* the minimum pause between two asks */
     stop_time();
     rival_frees(f, 0, FIVE, KEY);
     assert_int_equal(await(f, first), REDLOCK_OK);
@@ -408,7 +407,7 @@ static void a_foreign_client_that_leaves_wakes_the_first(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* Masters that left the key to anybody have said so in the line, before the first. */
+/* Masters that left the key to anybody have an entry for this in the queue, ahead of the first. */
 static void so_does_one_that_got_it_when_it_was_anybodys(void **state) {
     struct fixture *f = *state;
 
@@ -418,7 +417,9 @@ static void so_does_one_that_got_it_when_it_was_anybodys(void **state) {
     a_foreign_client_that_leaves_wakes_the_first(state);
 }
 
-/* The waiter learns of the first leaving so soon behind its ask that it waits before the next. */
+/*
+ * The waiter is notified of the first release so soon after its ask that it pauses before the next.
+ */
 static void so_does_one_that_comes_back_at_once(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_unguarded(f);
@@ -430,9 +431,9 @@ static void so_does_one_that_comes_back_at_once(void **state) {
     stop_time();
     rival_frees(f, 0, FIVE, KEY);
     rival_takes(f, 0, FIVE, KEY, LONG_TTL_MS);
-    pass_time(10); /* the least pause between two asks */
+    pass_time(10); /* the minimum pause between two asks */
     wait_watched(f, client, 2);
-    pass_time(250); /* the longest */
+    pass_time(250); /* the maximum */
     rival_frees(f, 0, FIVE, KEY);
     assert_int_equal(await(f, call), REDLOCK_OK);
     resume_time();
@@ -440,7 +441,7 @@ static void so_does_one_that_comes_back_at_once(void **state) {
     wait_released(f, KEY);
 }
 
-/* The holder tells the next itself. */
+/* The holder itself notifies the next waiter. */
 static void a_client_of_our_make_is_not_watched(void **state) {
     struct fixture *f = *state;
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
@@ -465,7 +466,7 @@ struct missing_right {
     const char *named;
 };
 
-/* Without the right the lock is held and waited for as ever, and the log names the right once. */
+/* Without the right, holding and waiting work as before, and the log names the right once. */
 static void a_missing_right_is_named(void **state) {
     struct fixture *f = *state;
     const struct missing_right *missing = f->row;

@@ -1,6 +1,6 @@
 /*
- * Requests with wait_ms stand in the queue at the nodes, in the order in which they were made, and
- * are handed the lock by the release before them; inside a client without any message.
+ * Requests with wait_ms queue at the nodes in the order in which they were made, and the previous
+ * holder's release passes the lock to them; inside a client without any message.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -16,7 +16,7 @@
 #define QUEUE "orders:42::queue"
 #define FIVE 5
 
-/* ------------------------------------------------------------------------------------- entries */
+/* -------------------------------------------------------------------------------------- entries */
 
 /* -------------------------------------------------------------------------------------- order */
 
@@ -60,7 +60,7 @@ static void so_are_fenced_ones(void **state) {
     in_the_order_of_requests(state, true);
 }
 
-/* A key that is free goes to the first in the queue, not to the request that finds it free. */
+/* A free key goes to the first waiter in the queue, not to the request that finds it free. */
 static void nobody_is_overtaken(void **state) {
     struct fixture *f = *state;
     redlock_client *holder = connect_client(f);
@@ -71,7 +71,7 @@ static void nobody_is_overtaken(void **state) {
     struct call *one = begin_acquire(f, first, &request);
 
     wait_in_queue(f, KEY, 1);
-    for (size_t i = 0; i < FIVE; i++) { /* as an expiry does, which tells nobody */
+    for (size_t i = 0; i < FIVE; i++) { /* as an expiry does, which notifies no waiter */
         assert_int_equal(masters_query_integer(f->masters, i, "DEL " KEY), 1);
     }
     struct call *two = begin_acquire(f, second, &request);
@@ -84,7 +84,7 @@ static void nobody_is_overtaken(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* ------------------------------------------------------------------------------- those who go */
+/* --------------------------------------------------------------------------- waiters that leave */
 
 static void who_cancels_leaves_no_entry(void **state) {
     struct fixture *f = *state;
@@ -138,13 +138,13 @@ static void a_wait_that_is_over_leaves_no_entry(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* A waiter whose connections are gone is passed over by the release itself. */
+/* The release itself skips a waiter whose connections are gone. */
 static void a_dead_waiter_delays_nobody(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
-    char entry[100]; /* of a client that is no more */
+    char entry[100]; /* of a client that is gone */
 
     snprintf(entry, sizeof(entry), "%040d redlock:gone 1000 0 0", 0);
     for (size_t i = 0; i < FIVE; i++) {
@@ -159,8 +159,10 @@ static void a_dead_waiter_delays_nobody(void **state) {
 
 /* ------------------------------------------------------------------------- masters that restart */
 
-/* Entries are lost with a master's memory, and with either connection: they are asked for anew. */
-/* Gives a request that is no more an entry before the first one, on the same client's channel. */
+/* Entries are lost with a master's memory, and with either connection: they are requested again. */
+/*
+ * Leaves an entry of a request that has ended ahead of the first one, on the same client's channel.
+ */
 static void leave_an_entry_behind(struct fixture *f, size_t i) {
     char *entry = masters_query(f->masters, i, "ZRANGE " QUEUE " 0 0");
     char ghost[160];
@@ -173,7 +175,9 @@ static void leave_an_entry_behind(struct fixture *f, size_t i) {
     free(entry);
 }
 
-/* A client gives back a key that is pushed to a request that waits no more: at once, not later. */
+/*
+ * A client gives back a key that is pushed to a request that no longer waits: at once, not later.
+ */
 static void a_key_for_nobody_goes_to_the_next(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -241,7 +245,7 @@ static bool is_served(void *arg) {
     return crowd->served == CROWD && crowd->inside == 0;
 }
 
-/* The requests of one client are served behind each other by one acquisition at the nodes. */
+/* The requests of one client are served one after the other by one acquisition at the nodes. */
 static void a_client_hands_over_without_a_message(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -260,11 +264,14 @@ static void a_client_hands_over_without_a_message(void **state) {
     run_until(f, is_served, &crowd, "all are served");
     assert_int_equal(crowd.overlaps, 0);
     wait_queue_empty(f, KEY);
-    /* To each node one release of the holder, a confirmation at the most, a release; and beats. */
+    /*
+     * Each node gets one release of the holder, at most one confirmation, a release; and
+     * heartbeats.
+     */
     assert_int_in_range(script_calls(f) - before, 2 * FIVE, 3 * FIVE + 2 * FIVE * 10);
 }
 
-/* Has one request of a client hold the key, and another one wait until it is handed over. */
+/* Makes one request of a client hold the key, and another one wait until it is handed over. */
 static void hold_and_wait(struct fixture *f, redlock_client *client, struct call **holder,
                           struct call **waiter) {
     redlock_request request = waiting_request(KEY);
@@ -277,7 +284,10 @@ static void hold_and_wait(struct fixture *f, redlock_client *client, struct call
     assert_int_equal(await(f, *holder), REDLOCK_OK);
 }
 
-/* A client that closes tells the next request of the close, not of a lock without validity. */
+/*
+ * A client that closes notifies the next request of the close, and does not hand over a lock
+ * without validity.
+ */
 static void a_close_overtakes_a_handover(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -290,8 +300,10 @@ static void a_close_overtakes_a_handover(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* An application that blocks its loop behind the release hands nothing over: nodes serve the
- * next. */
+/*
+ * An application that blocks its loop after the release hands nothing over: nodes serve the next
+ * waiter.
+ */
 static void a_handover_that_would_be_too_late_is_none(void **state) {
     struct fixture *f = *state;
     struct call *holder, *waiter;
@@ -304,13 +316,13 @@ static void a_handover_that_would_be_too_late_is_none(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* The next request asks the nodes for a key that was lost unnoticed. */
+/* The next request asks the nodes for a key that was lost without notice. */
 static void a_lock_whose_key_is_lost_hands_nothing_over(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
     redlock_request request = waiting_request(KEY);
 
-    request.watchdog = false; /* which would tell the loss */
+    request.watchdog = false; /* the watchdog would report the loss */
     struct call *one = begin_acquire(f, client, &request);
     assert_int_equal(await(f, one), REDLOCK_OK);
     struct call *two = begin_acquire(f, client, &request);
@@ -326,9 +338,9 @@ static void a_lock_whose_key_is_lost_hands_nothing_over(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* -------------------------------------------------------------------------------- other makes */
+/* ------------------------------------------------------------------------------ foreign clients */
 
-/* Where the ACL permits no channel, waiting is polling, and the log says so once. */
+/* If the ACL permits no channel, waiting is polling, and the log says so once. */
 static void without_a_channel_waiting_is_polling(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -345,7 +357,7 @@ static void without_a_channel_waiting_is_polling(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* A master's clock was set back, or somebody lied: the key is not left to anybody. */
+/* A master's clock was set back, or an entry lies: the key is not left to anybody. */
 static void an_hour_for_anybody_is_over_at_once(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -363,7 +375,7 @@ static void an_hour_for_anybody_is_over_at_once(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* A foreign client polls with SET NX, and deletes its key: waiters get it all the same. */
+/* A foreign client polls with SET NX, and deletes its key: waiters get it nevertheless. */
 static void foreign_clients_are_waited_for(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -377,7 +389,7 @@ static void foreign_clients_are_waited_for(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* A waiter that asks again as soon as it has released, until all is over. */
+/* A waiter that asks again as soon as it has released, until the contest is over. */
 struct contender {
     redlock_client *client;
     bool *is_over;
@@ -408,7 +420,7 @@ static void ask(struct fixture *f, struct contender *contender) {
     call->then_arg = contender;
 }
 
-/* A queue that is never empty does not keep those out for ever who do not stand in it. */
+/* A queue that is never empty does not keep out forever the clients that do not queue. */
 static void foreign_clients_are_served_too(void **state) {
     struct fixture *f = *state;
     const struct plain_options options = {.key = KEY, .ttl_ms = LONG_TTL_MS, .poll_ms = 1};

@@ -1,5 +1,5 @@
 /*
- * A client releases a lock for which another of its requests waits, or asks for the lock anew in
+ * A client releases a lock for which another of its requests waits, or requests the lock again in
  * the turn of the release: one command carries the release and the request to each node.
  */
 #include "harness.h"
@@ -19,7 +19,7 @@ static redlock_client *connect_alone(struct fixture *f) {
     return connect_with(f, &options);
 }
 
-/* Has a request of a client hold the key, and another one wait for it. */
+/* Makes a request of a client hold the key, and another one wait for it. */
 static void hold_and_wait(struct fixture *f, redlock_client *client, struct call **holder,
                           struct call **waiter) {
     redlock_request request = waiting_request(KEY);
@@ -31,7 +31,7 @@ static void hold_and_wait(struct fixture *f, redlock_client *client, struct call
 
 #define ROUNDS 60
 
-/* A stretch of time in which the calls of scripts are counted. */
+/* A stretch of time in which script calls are counted. */
 struct stretch {
     int64_t began_at;
     size_t before;
@@ -42,8 +42,9 @@ static struct stretch begin_stretch(struct fixture *f) {
 }
 
 /*
- * Each master is called twice for each handover, since without guards what it pushes is confirmed;
- * and by each client twice a second, for a beat and a probe.
+ * Checks the number of script calls: each master gets two calls for each handover, since without
+ * guards its pushes are confirmed; and two calls from each client each second, for a heartbeat and
+ * a probe.
  */
 static void check_calls(struct fixture *f, struct stretch stretch, size_t handovers,
                         size_t clients) {
@@ -75,7 +76,7 @@ static void one_command_does_for_both(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* Two clients that ask for the key anew whenever they release it. */
+/* Two clients that request the key again whenever they release it. */
 static void a_request_in_the_turn_of_the_release_goes_with_it(void **state) {
     struct fixture *f = *state;
     redlock_client *clients[] = {connect_alone(f), connect_alone(f)};
@@ -102,7 +103,7 @@ static void a_request_in_the_turn_of_the_release_goes_with_it(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* The request that is carried was made before that of another client, which stands in the queue. */
+/* The carried request was made before that of another client, which waits in the queue. */
 static void the_carried_request_keeps_its_turn(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_alone(f);
@@ -120,7 +121,7 @@ static void the_carried_request_keeps_its_turn(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* The scripts are gone: the call is sent once more, with the release. */
+/* The scripts are missing: the call is sent once more, with the release. */
 static void servers_without_scripts_release_too(void **state) {
     struct fixture *f = *state;
     struct call *holder, *next;
@@ -132,8 +133,7 @@ static void servers_without_scripts_release_too(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* A server that refuses the request that a release carries, for want of memory, releases all the
- * same. */
+/* A server that refuses the request carried by a release, for lack of memory, still releases. */
 static void refused_requests_do_not_keep_the_release(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_alone(f);

@@ -1,6 +1,6 @@
 /*
- * Many requests in one line: of one client, of many clients, and of processes beside clients of
- * another make that poll. All are served, one at a time, and those of one client in order.
+ * Many requests in one queue: of one client, of many clients, and of processes beside foreign
+ * clients that poll. All are served, one at a time, and those of one client in order.
  */
 #include "clocks.h"
 #include "contest.h"
@@ -17,7 +17,7 @@
 
 #define KEY "orders:42"
 
-/* Makes a client that may hand a lock over so many times in a row. */
+/* Makes a client that may hand a lock over up to `most` times in a row. */
 static redlock_client *connect_with_handoffs(struct fixture *f, uint32_t most) {
     redlock_options options =
         patient_options(f, masters_uris(f->masters), masters_count(f->masters));
@@ -56,7 +56,7 @@ static void come_in(struct call *call, void *arg) {
     release->then_arg = row;
 }
 
-/* Makes a request that notes when it is served, and releases at once. */
+/* Makes a request that records when it is served, and releases at once. */
 static void join_row(struct fixture *f, redlock_client *client, struct row *row) {
     redlock_request request = waiting_request(KEY);
     struct call *call = begin_acquire(f, client, &request);
@@ -72,7 +72,7 @@ static bool is_served(void *arg) {
     return row->left == row->begun;
 }
 
-/* Has all served who wait for this lock. */
+/* Waits until all waiters for this lock have been served. */
 static void serve(struct fixture *f, redlock_lock *lock, struct row *row) {
     assert_int_equal(row->entered, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
@@ -99,7 +99,7 @@ static void a_thousand_of_one_client_are_served_in_order(void **state) {
     for (size_t i = cycles_here(MOST); i > 0; i--) {
         join_row(f, client, row);
     }
-    wait_in_queue(f, KEY, 1); /* one for all */
+    wait_in_queue(f, KEY, 1); /* one entry for all */
     serve(f, lock, row);
     assert_memory_equal(row->order, row->calls, sizeof(row->order));
 }
@@ -149,7 +149,7 @@ static void clients_are_served_in_the_order_of_their_requests(void **state) {
     assert_memory_equal(row->order, row->calls, sizeof(row->order));
 }
 
-/* They begin in step, and come back as soon as they have released. */
+/* They start in step, and come back as soon as they have released. */
 static void many_clients_have_all_of_their_turns(void **state) {
     struct fixture *f = *state;
     const struct rivals_options options = {.request = waiting_request(KEY), .turns = 4};
@@ -167,13 +167,13 @@ static void many_clients_have_all_of_their_turns(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* ---------------------------------------------------------------------------------- other makes */
+/* ------------------------------------------------------------------------------ foreign clients */
 
 #define PROCESSES 2
 #define PER_PROCESS 3
 #define TURNS 40
 
-/* Memory that all processes share. */
+/* Memory shared by all processes. */
 struct arena {
     atomic_int inside;
     atomic_size_t intruders; /* acquisitions while another client was inside */
@@ -202,7 +202,7 @@ static void plain_leaves(void *memory) {
     leave_arena(NULL, memory);
 }
 
-/* Runs a process of waiters, which a failed assertion ends. */
+/* Runs a process of waiters, which ends at a failed assertion. */
 static int run_waiters(size_t process, void *memory, char **uris, size_t count) {
     struct arena *arena = memory;
     const struct contest contest = {
@@ -230,7 +230,10 @@ static bool have_had_all_turns(void *memory) {
 
 #define PLAIN 2
 
-/* Both sides poll or wait for one key: waiters have all of their turns, and nobody intrudes. */
+/*
+ * Foreign clients poll, others wait, for one key: waiters have all their turns, and holders never
+ * overlap.
+ */
 static void plain_clients_beside_waiters_starve_none(void **state) {
     struct fixture *f = *state;
     struct plain *plain[PLAIN];
@@ -251,7 +254,7 @@ static void plain_clients_beside_waiters_starve_none(void **state) {
     run_until(f, have_had_all_turns, arena, "all waiters have had their turns");
     crew_wait(crew);
     size_t turns = plain_turns(plain[0]);
-    wait_plain_turns(f, plain[0], turns + 5); /* nobody else is left */
+    wait_plain_turns(f, plain[0], turns + 5); /* no waiter is left */
     for (size_t i = 0; i < PLAIN; i++) {
         plain_end(plain[i]);
     }
@@ -260,7 +263,7 @@ static void plain_clients_beside_waiters_starve_none(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* The waiter asks again and again, and has the key when the plain client has given it back. */
+/* The waiter keeps asking, and gets the key when the foreign client has released it. */
 static void a_waiter_leaves_a_plain_client_its_key(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

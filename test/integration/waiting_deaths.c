@@ -1,10 +1,9 @@
 /*
  * Processes that die or hang in the queue, when they are granted the lock, or while they hold it:
- * the next in the queue has the lock at once, when the reservation of a second is over, or when the
- * TTL is.
+ * the next waiter has the lock at once, after the reservation of 1 s, or after the TTL.
  *
- * Bounds are looked at by the clocks of the masters, and are lower ones. A process that is stopped
- * is granted a lock whose messages it never reads.
+ * Bounds are lower ones, checked by the clocks of the masters. A stopped process is granted a lock,
+ * and never reads the messages.
  */
 #include "clocks.h"
 #include "crew.h"
@@ -24,9 +23,9 @@
 #define QUORUM 3
 #define RESERVATION_MS 1000
 #define SHORT_TTL_MS 4000
-#define BRIEF_TTL_MS 200 /* with a reservation as long: a process that hangs is found out soon */
+#define BRIEF_TTL_MS 200 /* the reservation is as long, so that hangs are detected soon */
 
-/* Memory that is shared with the process that is to die. */
+/* Memory shared with the process that is to die. */
 struct stage {
     uint64_t ttl_ms;
     atomic_bool holds;
@@ -37,7 +36,7 @@ static bool is_never(void *arg) {
     return false;
 }
 
-/* Waits for the lock, and keeps it, until the process is killed. */
+/* Waits for the lock, and keeps it until the process is killed. */
 static int run_mortal(size_t member, void *memory, char **uris, size_t count) {
     struct stage *stage = memory;
     void *state = NULL;
@@ -71,7 +70,7 @@ static struct crew *start_mortal(struct fixture *f, uint64_t ttl_ms) {
     return start_mortals(f, 1, ttl_ms);
 }
 
-/* Stops the processes, and waits until they do not run any more. */
+/* Stops the processes, and waits until they no longer run. */
 static void stop_mortals(const struct crew *crew) {
     for (size_t i = 0; i < crew->members; i++) {
         int result;
@@ -88,16 +87,20 @@ static bool has_ended(void *arg) {
     return call->ended > 0;
 }
 
-/* Awaits an acquisition, whose client asks much more often than it would by the masters' clocks. */
+/*
+ * Awaits an acquisition by a client that asks much more often than it would by the masters' clocks.
+ */
 static void await_eagerly(struct fixture *f, redlock_client *client, struct call *call) {
     pass_until(f, client, 0, 250, has_ended, call, "the next in line has the lock");
     assert_ended(call, REDLOCK_OK);
 }
 
-/* The most calls of scripts at a master until a waiter has a key that has come free: few polls. */
+/*
+ * The maximum of script calls at a master until a waiter has a key that has come free: few polls.
+ */
 #define CALLS_MOST 60
 
-/* Awaits an acquisition: eagerly, or of a client that asks as seldom as it likes. */
+/* Awaits an acquisition: eagerly, or by a client that asks at its usual intervals. */
 static void await_next(struct fixture *f, redlock_client *client, struct call *call) {
     const bool *is_eager = f->row;
     size_t before = executed(f, 0, "evalsha");
@@ -110,7 +113,7 @@ static void await_next(struct fixture *f, redlock_client *client, struct call *c
     assert_int_in_range(executed(f, 0, "evalsha") - before, 1, CALLS_MOST);
 }
 
-/* Asserts that at a quorum of masters the instants, by their clocks, are over. */
+/* Asserts that at a quorum of masters these instants, by the masters' clocks, are over. */
 static void assert_over(struct fixture *f, const long long *instants) {
     unsigned over = 0;
 
@@ -126,7 +129,7 @@ static bool holds(void *arg) {
     return stage->holds;
 }
 
-/* The key is on its way to a process that is killed: it stays with the dead for the reservation. */
+/* The key is passed to a process that is killed: the dead waiter keeps it for the reservation. */
 static void one_that_was_granted_delays_the_next_by_a_reservation(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -151,7 +154,7 @@ static void one_that_was_granted_delays_the_next_by_a_reservation(void **state) 
     wait_queue_empty(f, KEY);
 }
 
-/* Nobody releases the key of a dead holder: the next in the queue asks when the TTL is over. */
+/* A dead holder does not release the key: the next waiter asks when the TTL is over. */
 static void one_that_held_the_lock_delays_the_next_by_its_ttl(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -167,7 +170,7 @@ static void one_that_held_the_lock_delays_the_next_by_its_ttl(void **state) {
     wait_in_queue(f, KEY, 2);
     crew_kill(crew, 0);
     for (size_t i = 0; i < FIVE; i++) {
-        expiries[i] = expiry_at(f, i, KEY); /* 0, if it is over already */
+        expiries[i] = expiry_at(f, i, KEY); /* 0 if it is already over */
     }
     await_next(f, client, first);
     assert_over(f, expiries);
@@ -182,7 +185,7 @@ struct subscribers {
     long long count;
 };
 
-/* Returns whether so many channels are subscribed to at each master. */
+/* Returns whether each master has this number of channels with subscribers. */
 static bool has_channels(void *arg) {
     const struct subscribers *wanted = arg;
 
@@ -196,7 +199,7 @@ static bool has_channels(void *arg) {
     return true;
 }
 
-/* Nobody listens to the channel of a dead waiter: the release passes the key over it. */
+/* The channel of a dead waiter has no subscriber: the release passes over it. */
 static void one_in_queue_delays_nobody(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -219,7 +222,7 @@ static void one_in_queue_delays_nobody(void **state) {
 /* The longest reservation that an entry may have: longer than a test waits. */
 #define GHOST_CLAIM_MS 99999
 
-/* A monitor that listens to all channels does not make the dead look alive. */
+/* A monitor that subscribes to all channels does not make dead waiters look alive. */
 static void twenty_in_queue_delay_nobody_though_others_listen_by_patterns(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -235,7 +238,7 @@ static void twenty_in_queue_delay_nobody_though_others_listen_by_patterns(void *
     wait_released(f, KEY);
 }
 
-/* An entry keeps the key for a reservation, which no client of ours makes longer than a second. */
+/* An entry keeps the key for a reservation, which our clients never make longer than 1 s. */
 static void an_entry_that_claims_an_hour_is_none(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -250,7 +253,10 @@ static void an_entry_that_claims_an_hour_is_none(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* A client that may not ask who listens learns it by publishing, after the dead have the key. */
+/*
+ * A client without the right to ask for subscribers learns of dead waiters by publishing, after
+ * they got the key.
+ */
 static void the_dead_keep_nothing_though_nobody_may_ask_who_listens(void **state) {
     struct fixture *f = *state;
     const char *form = f->row;
@@ -266,14 +272,13 @@ static void the_dead_keep_nothing_though_nobody_may_ask_who_listens(void **state
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, next);
-    wait_released(f, KEY); /* no key and no share of the dead was left to expire */
+    wait_released(f, KEY); /* no key or share of a dead waiter was left to expire */
 }
 
-/* The most entries of queues that a call of a script handles. */
+/* The maximum of queue entries that a script call handles. */
 #define ENTRIES_MOST 64
 
-/* A release passes the key over the first of them, and calls that follow at once over the
- * others. */
+/* A release skips the first of them, and calls that follow at once skip the others. */
 static void ten_thousand_in_queue_are_passed_over_in_short_calls(void **state) {
     const size_t ghosts = 10000;
     struct fixture *f = *state;
@@ -328,8 +333,8 @@ static bool are_gone(void *arg) {
 }
 
 /*
- * A process that hangs is connected, and listens, and has the first place for a few reservations;
- * also where a note says that it has an hour, because the master's clock was set back.
+ * A process that hangs is connected and subscribes, and keeps the first entry for a few
+ * reservations; even if a record grants it an hour, because the master's clock was set back.
  */
 static void one_that_hangs_in_queue_keeps_no_reader_out(void **state) {
     struct fixture *f = *state;
@@ -354,7 +359,7 @@ static void one_that_hangs_in_queue_keeps_no_reader_out(void **state) {
     crew_kill(crew, 0);
     assert_int_equal(let_go(f, reader->lock), REDLOCK_OK);
     for (size_t i = 0; i < FIVE;
-         i++) { /* masters that the reader did not need may have the place */
+         i++) { /* masters that the reader did not need may have the entry */
         free(masters_query(f->masters, i, "DEL " KEY "::queue"));
     }
     wait_holders(f, KEY, 0); /* or have given it the key for a reservation */

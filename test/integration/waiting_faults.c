@@ -1,6 +1,6 @@
 /*
- * Requests that stand in the queue while connections are cut, and masters restart, are full, or
- * permit no messages: all are served, one at a time.
+ * Requests wait in the queue while connections are cut, and masters restart, are full, or permit no
+ * messages: all are served, one at a time.
  */
 #include "clocks.h"
 #include "detour.h"
@@ -17,7 +17,7 @@
 
 /* -------------------------------------------------------------------------------------- rights */
 
-/* The rights that a user lacks, and the text by which the log names the lack at each node. */
+/* The rights that a user lacks, and the text with which the log reports this at each node. */
 struct missing_right {
     const char *rules;
     const char *named;
@@ -31,7 +31,7 @@ static void leave_at_once(struct call *call, void *arg) {
 
 #define WAITERS 3
 
-/* Begins requests of one client, which stand in the queue as one. */
+/* Begins requests of one client, which share one queue entry. */
 static void begin_waiters(struct fixture *f, redlock_client *client, struct call **calls) {
     redlock_request request = waiting_request(KEY);
 
@@ -53,7 +53,10 @@ static void await_waiters(struct fixture *f, struct call *const *calls) {
     }
 }
 
-/* Cuts all connections of a user, and waits for new ones, and until the server is asked again. */
+/*
+ * Cuts all connections of a user, and waits until the client has new ones and has asked the server
+ * again.
+ */
 static void cut_user(struct fixture *f, redlock_client *client) {
     for (size_t i = 0; i < FIVE; i++) {
         uint64_t before = node_info(client, i).disconnected;
@@ -68,7 +71,7 @@ static void cut_user(struct fixture *f, redlock_client *client) {
     wait_all_answered(f, client);
 }
 
-/* Runs the loop until each master has been asked for the key so many times more. */
+/* Runs the loop until each master has been asked for the key `times` more times. */
 static void wait_asked(struct fixture *f, size_t times) {
     size_t before[FIVE];
 
@@ -80,7 +83,7 @@ static void wait_asked(struct fixture *f, size_t times) {
     }
 }
 
-/* Waiters poll instead, and the log says so once for each node, also when its connection is new. */
+/* Waiters poll instead, and the log says so once for each node, even after a reconnection. */
 static void without_a_right_waiting_is_polling(void **state) {
     struct fixture *f = *state;
     const struct missing_right *missing = f->row;
@@ -109,8 +112,10 @@ static void without_a_right_waiting_is_polling(void **state) {
 
 /* ------------------------------------------------------------------------- masters that restart */
 
-/* Returns whether the masters that restarted have given the key to the first, with one in the
- * queue. */
+/*
+ * Returns whether the restarted masters have given the key to the first waiter, with one in the
+ * queue.
+ */
 static bool has_queue_again(void *arg) {
     struct fixture *f = arg;
 
@@ -122,7 +127,9 @@ static bool has_queue_again(void *arg) {
     return true;
 }
 
-/* Two masters restart empty; then two others go, so that no quorum is without those two. */
+/*
+ * Two masters restart empty; then two others leave, so that there is no quorum without those two.
+ */
 static void entries_are_taken_again_after_a_restart(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -151,13 +158,13 @@ struct cut {
     const char *command;
 };
 
-/* Channels of a waiter at all masters. */
+/* The channels of a waiter at all masters. */
 struct channels {
     struct fixture *f;
     char *names[FIVE];
 };
 
-/* Returns whether the waiter listens to other channels now. */
+/* Returns whether the waiter subscribes to other channels now. */
 static bool have_changed(void *arg) {
     const struct channels *channels = arg;
 
@@ -193,17 +200,19 @@ static void entries_move_to_new_channels(void **state) {
     }
     run_until(f, have_changed, &channels, "the channels of before are closed");
     wait_listening(f, KEY, 0, 1);
-    wait_in_queue(f, KEY, 1); /* the place of before is gone */
+    wait_in_queue(f, KEY, 1); /* the previous entry is gone */
     wait_connected(f, holder, FIVE);
     take_turns(f, lock, &call, 1);
     wait_queue_empty(f, KEY);
-    wait_released(f, KEY); /* no reservation was left to end by itself */
+    wait_released(f, KEY); /* no reservation was left to expire */
 }
 
 #define ON_CUT(name, ...)                                                                          \
     ON_ROW(name, entries_move_to_new_channels, five_masters, &((struct cut){__VA_ARGS__}))
 
-/* A node that is away when a request is canceled keeps the place until its release is sent. */
+/*
+ * A node that is away when a request is canceled keeps the entry until its pending release is sent.
+ */
 static void an_entry_is_given_up_as_a_debt(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
@@ -227,15 +236,14 @@ static void an_entry_is_given_up_as_a_debt(void **state) {
     wait_released(f, KEY);
 }
 
-/* ---------------------------------------------------------------------------- masters without
- * room */
+/* --------------------------------------------------------------------------------- full masters */
 
 /* Returns the number of warnings and errors in the log. */
 static size_t complaints(const struct fixture *f) {
     return f->capture.levels[REDLOCK_LOG_WARN] + f->capture.levels[REDLOCK_LOG_ERROR];
 }
 
-/* Full masters keep no queue: who waits polls, and the log says so once for each node. */
+/* Full masters keep no queue: waiters poll, and the log says so once for each node. */
 static void at_full_masters_waiting_is_polling(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -256,7 +264,7 @@ static void at_full_masters_waiting_is_polling(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* Masters that are full when the holder releases pass the key on all the same: none needs room. */
+/* Masters that are full when the holder releases still pass the key on: no command needs room. */
 static void full_masters_pass_the_key_on(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -273,7 +281,7 @@ static void full_masters_pass_the_key_on(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* A minority of full masters keeps nobody waiting. */
+/* A minority of full masters delays no waiter. */
 static void the_masters_with_room_are_enough(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -295,8 +303,8 @@ static void the_masters_with_room_are_enough(void **state) {
 /* ---------------------------------------------------------------------------- silent masters */
 
 /*
- * A minority that does not answer delays nobody in the queue: here one whose key expires is
- * followed at once, though the time that nodes have to answer is longer than any test waits.
+ * A minority that does not answer delays no waiter: here a waiter for a key that expires gets it at
+ * once, though the node timeout is longer than any test waits.
  */
 static void a_silent_minority_delays_nobody(void **state) {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * Requests that stand in the queue while messages are lost, doubled or late, or are for nobody: all
- * are served, one at a time.
+ * Requests wait in the queue while messages are lost, doubled or late, or reach no waiter: all are
+ * served, one at a time.
  */
 #include "harness.h"
 #include "master_data.h"
@@ -13,7 +13,7 @@
 #define KEY "orders:42"
 #define FIVE 5
 
-/* ------------------------------------------------------------------------------- lost, doubled */
+/* -------------------------------------------------------------------------------- lost, doubled */
 
 /* The treatment of pushes. */
 struct post {
@@ -45,7 +45,7 @@ static void with_such_messages_all_are_served(void **state) {
     assert_true((push_relay_lost(push_relay) > 0) == (post->lost_percent > 0));
     wait_queue_empty(f, KEY);
     if (post->lost_percent == 0) {
-        wait_released(f, KEY); /* no reservation was left to end by itself */
+        wait_released(f, KEY); /* no reservation was left to expire */
     }
 }
 
@@ -54,7 +54,7 @@ static void with_such_messages_all_are_served(void **state) {
 
 #define POLLED_CLIENTS 6
 
-/* Has the clients have their turns. Returns how many scripts the masters ran for them. */
+/* Lets the clients have their turns. Returns how many scripts the masters ran for them. */
 static size_t run_rivals(struct fixture *f, redlock_client *const *clients) {
     const struct rivals_options options = {.request = waiting_request(KEY), .turns = 40};
     struct rivals *rivals = rivals_create(f, &options);
@@ -68,7 +68,7 @@ static size_t run_rivals(struct fixture *f, redlock_client *const *clients) {
     return script_calls(f) - before;
 }
 
-/* Of five pushes three are enough: few waiters have to ask for what they were not told. */
+/* Of five pushes three are enough: few waiters must ask for a lost push. */
 static void a_tenth_that_is_lost_costs_few_polls(void **state) {
     struct fixture *f = *state;
     struct push_relay *push_relay = push_relay_create(f);
@@ -77,7 +77,7 @@ static void a_tenth_that_is_lost_costs_few_polls(void **state) {
     for (unsigned i = 0; i < POLLED_CLIENTS; i++) {
         clients[i] = push_relay_client(f, push_relay, REDLOCK_GUARDS_ON);
     }
-    run_rivals(f, clients); /* channels are ready behind that */
+    run_rivals(f, clients); /* channels are ready after that */
     size_t whole = run_rivals(f, clients);
     push_relay_lose(push_relay, 10);
     size_t lossy = run_rivals(f, clients);
@@ -86,7 +86,9 @@ static void a_tenth_that_is_lost_costs_few_polls(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* A copy of the message by which the client got a lock comes when another request has the lock. */
+/*
+ * A copy of the message by which the client got a lock arrives when another request has the lock.
+ */
 static void a_copy_does_not_give_away_a_lock_that_was_handed_over(void **state) {
     struct fixture *f = *state;
     struct push_relay *push_relay = push_relay_create(f);
@@ -130,15 +132,14 @@ static bool are_tickets_past(void *arg) {
 }
 
 /*
- * Waits until requests that begin now stand behind those in the queue. A client that has had slow
- * answers alone may take the masters' clocks for some milliseconds ahead of what they are.
+ * Waits until requests that begin now sort after those in the queue. A client that has only had
+ * slow answers may estimate the masters' clocks some milliseconds ahead.
  */
 static void wait_tickets_past(struct fixture *f) {
     run_until(f, are_tickets_past, f, "the tickets of those in line are of the past");
 }
 
-/* The messages arrive when the masters have taken the key back and given it to the next in the
- * queue. */
+/* The messages arrive after the masters have taken the key back and given it to the next waiter. */
 static void messages_that_come_after_the_reservation_do_not_count(void **state) {
     struct fixture *f = *state;
     struct push_relay *push_relay = push_relay_create(f);
@@ -169,13 +170,12 @@ static void messages_that_come_after_the_reservation_do_not_count(void **state) 
     wait_queue_empty(f, KEY);
 }
 
-/* ------------------------------------------------------------------------------ messages to
- * nobody */
+/* ------------------------------------------------------------------------ messages to no waiter */
 
 #define GIFTS 3000
-#define BACK_MAX 1024 /* lock/pushes.c: as many in a second */
+#define BACK_MAX 1024 /* lock/pushes.c: limit for one second */
 
-/* Has the first master push so many keys to a channel, all for a token that is nobody's. */
+/* Makes the first master push `count` keys to a channel, all for a token that no request has. */
 static void push_gifts(struct fixture *f, const char *channel) {
     static const char script[] =
         "local now, nobody = redis.call('time')[1], string.rep('f', 40) "
@@ -200,8 +200,8 @@ static bool has_waiter(void *arg) {
 }
 
 /*
- * The waiter's own push comes behind the gifts, and its release goes behind all that the client has
- * sent for them.
+ * The waiter's own push comes after the gifts, and its release follows all that the client has sent
+ * for them.
  */
 static void keys_pushed_to_nobody_go_back_in_bounded_numbers(void **state) {
     struct fixture *f = *state;

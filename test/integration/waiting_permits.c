@@ -1,6 +1,7 @@
 /*
- * Requests for permits in line: one line for all permits of a semaphore. A release tells the first
- * in line of the permit, who asks for it; so many hold permits at once as there are, and no more.
+ * Requests for permits in the queue: all permits of a semaphore share one queue. A release notifies
+ * the first waiter of the permit, and the waiter asks for it; there are as many holders as permits,
+ * and no more.
  */
 #include "clocks.h"
 #include "crew.h"
@@ -24,7 +25,7 @@
 #define FIVE 5
 #define RESERVATION_MS 1000
 
-/* Returns a request with a watchdog that waits in the queue for ever. */
+/* Returns a request with a watchdog that waits in the queue forever. */
 static redlock_request permit_request(uint32_t permits) {
     return waiting_request_of(KEY, REDLOCK_EXCLUSIVE, permits);
 }
@@ -35,7 +36,7 @@ static redlock_lock *hold_permit(struct fixture *f, uint32_t permits) {
     return hold_for_waiters(f, connect_client(f), &request);
 }
 
-/* ---------------------------------------------------------------------------------- the line */
+/* ------------------------------------------------------------------------------------ the queue */
 
 struct length {
     struct fixture *f;
@@ -54,7 +55,7 @@ static bool has_length(void *arg) {
     return true;
 }
 
-/* Waits until each master has so many waiters in the line for the semaphore. */
+/* Waits until each master has `count` waiters in the semaphore's queue. */
 static void wait_for_permits(struct fixture *f, long long count) {
     struct length length = {f, count};
 
@@ -89,7 +90,7 @@ static bool is_same(const redlock_lock *one, const redlock_lock *other) {
 
 #define WAITERS 6
 
-/* Each release serves the first in the queue, with the permit that was released. */
+/* Each release serves the first waiter in the queue, with the permit that was released. */
 static void they_are_served_in_the_order_of_their_requests(void **state) {
     struct fixture *f = *state;
     redlock_request request = permit_request(2);
@@ -117,7 +118,7 @@ static void they_are_served_in_the_order_of_their_requests(void **state) {
     wait_all_over(f, 2);
 }
 
-/* Two releases at about the same time serve two waiters, whichever permit each node tells. */
+/* Two releases at about the same time serve two waiters, whichever permit each node offers. */
 static void as_many_are_served_as_are_released(void **state) {
     struct fixture *f = *state;
     redlock_request request = permit_request(3);
@@ -199,7 +200,7 @@ struct size {
     bool is_fenced;
 };
 
-/* Of each client, twice as many as there are permits stand in the queue at the nodes. */
+/* For each client, twice as many requests as there are permits have an entry at the nodes. */
 static size_t entries_of(const struct size *size) {
     size_t waiters = size->waiters / CLIENTS;
 
@@ -213,8 +214,8 @@ static bool are_served(void *arg) {
 }
 
 /*
- * Each of a crowd is served once; each acquisition costs a node one call for the place, a few to
- * ask for the permit that it was told of, one to extend, and one to release: however many wait.
+ * Each of a crowd is served once. Each acquisition costs a node one call for the entry, a few to
+ * ask for the offered permit, one to extend, and one to release, however many wait.
  */
 static void all_are_served_and_never_more_at_once_than_permits(void **state) {
     struct fixture *f = *state;
@@ -267,8 +268,8 @@ static void one_permit_is_a_lock(void **state) {
 }
 
 /*
- * The line is never empty, and all that comes free is kept for who stands in the queue: but for one
- * release in 128, after which the permit is anybody's for a while.
+ * The queue is never empty, and every free permit is reserved for its waiters, except after 1
+ * release in 128, which leaves the permit to anybody for a while.
  */
 static void one_that_polls_does_not_starve(void **state) {
     struct fixture *f = *state;
@@ -294,8 +295,8 @@ static void one_that_polls_does_not_starve(void **state) {
 }
 
 /*
- * The permit is left to anybody, but those in the queue keep their order. The first asks again in
- * 100 ms, for it has waited long; the other one's client listens by then, so that it has an entry.
+ * The permit is left to anybody, but queued waiters keep their order. The first asks again in 100
+ * ms, as it has waited long; the other one's client subscribes by then, so it has an entry.
  */
 static void who_comes_later_does_not_overtake(void **state) {
     struct fixture *f = *state;
@@ -316,7 +317,7 @@ static void who_comes_later_does_not_overtake(void **state) {
     wait_all_over(f, 1);
 }
 
-/* -------------------------------------------------------------------------- what goes wrong */
+/* --------------------------------------------------------------------------------------- faults */
 
 static bool has_ended(void *arg) {
     const struct call *call = arg;
@@ -343,7 +344,7 @@ static void a_lost_message_costs_a_poll(void **state) {
     wait_all_over(f, 2);
 }
 
-/* The permit is reserved for who stands in the queue, although nobody has it yet. */
+/* The permit is reserved for queued waiters, although none has it yet. */
 static void one_that_does_not_wait_does_not_overtake(void **state) {
     struct fixture *f = *state;
     struct push_relay *push_relay = push_relay_create(f);
@@ -368,7 +369,7 @@ static bool is_never(void *arg) {
     return false;
 }
 
-/* Waits for a permit, until the process is killed. */
+/* Waits for a permit until the process is killed. */
 static int run_mortal(size_t member, void *memory, char **uris, size_t count) {
     void *state = NULL;
 
@@ -384,8 +385,10 @@ static int run_mortal(size_t member, void *memory, char **uris, size_t count) {
     return EXIT_FAILURE;
 }
 
-/* Nobody listens to the channel of a dead waiter; a stopped one has the permit kept for a
- * reservation. */
+/*
+ * The channel of a dead waiter has no subscriber; for a stopped one the permit is reserved for a
+ * while.
+ */
 static void one_that_dies_or_hangs_delays_the_next_by_a_reservation(void **state) {
     struct fixture *f = *state;
     const bool *hangs = f->row;
@@ -416,7 +419,7 @@ static void one_that_dies_or_hangs_delays_the_next_by_a_reservation(void **state
     wait_all_over(f, 1);
 }
 
-/* Nobody releases a permit that stays: the first in the queue asks until it is free. */
+/* A permit with a minimum hold is not released at once: the first waiter asks until it is free. */
 static void a_permit_that_stays_is_waited_for(void **state) {
     struct fixture *f = *state;
     redlock_request request = permit_request(1);
@@ -434,7 +437,7 @@ static void a_permit_that_stays_is_waited_for(void **state) {
     wait_all_over(f, 1);
 }
 
-/* Without the rights for the line or for messages, waiting is polling. */
+/* Without the rights for the queue or for messages, waiting is polling. */
 static void without_the_rights_it_polls(void **state) {
     struct fixture *f = *state;
     const char *const *rules = f->row;
@@ -453,7 +456,7 @@ static void without_the_rights_it_polls(void **state) {
     take_turn(f, call);
 }
 
-/* Begins a request of a user who lacks a right to the line, behind a holder and a waiter. */
+/* Begins a request of a user who lacks a right to the queue, after a holder and a waiter. */
 static struct call *begin_poor(struct fixture *f, redlock_request *request, struct call **next) {
     const char *const *rules = f->row;
     redlock_client *poor = connect_without(f, *rules);
@@ -465,7 +468,7 @@ static struct call *begin_poor(struct fixture *f, redlock_request *request, stru
     return call;
 }
 
-/* An entry that its owner could not give up would be told of a permit time and again. */
+/* An entry that its owner could not remove would be offered a permit again and again. */
 static void without_all_rights_there_is_no_entry(void **state) {
     struct fixture *f = *state;
     redlock_request request = permit_request(1);

@@ -1,6 +1,6 @@
 /*
- * Requests for several keys stand in the queue for the key that somebody else has, get all of their
- * keys when the last of them comes free, and have none in hand meanwhile.
+ * Requests for several keys queue for the key that is held, get all their keys when the last of
+ * them comes free, and hold none meanwhile.
  */
 #include "clocks.h"
 #include "crew.h"
@@ -49,7 +49,7 @@ static void wait_all_over(struct fixture *f) {
 
 /* ------------------------------------------------------------------------------------- entries */
 
-/* The waiter stands in the queue for the key that is held, and leaves the other one free. */
+/* The waiter queues for the key that is held, and leaves the other one free. */
 static void it_waits_for_the_key_that_is_held(void **state) {
     struct fixture *f = *state;
     const char *held = f->row;
@@ -73,7 +73,7 @@ static void it_waits_for_the_key_that_is_held(void **state) {
     wait_all_over(f);
 }
 
-/* Released in any order: the waiter moves from one queue to the other, with nothing in hand. */
+/* Released in any order: the waiter moves from one queue to the other, and holds no key. */
 static void it_moves_to_the_key_that_is_still_held(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_for(ab, 2);
@@ -99,8 +99,9 @@ static void it_moves_to_the_key_that_is_still_held(void **state) {
 
 #define WAITERS 4
 
-/* In the order of their requests, plain and fenced, each with a larger fence than the one
- * before. */
+/*
+ * In the order of their requests, plain and fenced, each with a larger fence than the one before.
+ */
 static void waiters_for_the_same_keys_are_served_in_order(void **state) {
     struct fixture *f = *state;
     struct call *calls[WAITERS];
@@ -128,7 +129,7 @@ static void waiters_for_the_same_keys_are_served_in_order(void **state) {
     wait_all_over(f);
 }
 
-/* The one that was made first is in the line of the key that is released last. */
+/* The request that was made first is in the queue of the key that is released last. */
 static void of_two_that_overlap_the_first_is_served(void **state) {
     struct fixture *f = *state;
     redlock_request first = waiting_for(bc, 2);
@@ -168,7 +169,7 @@ static void who_cancels_leaves_no_entry(void **state) {
 
 /* -------------------------------------------------------------------------------------- names */
 
-/* The length of an entry's or a message's text for keys is told by the names, not by blanks. */
+/* The names, not blanks, determine the length of an entry's or a message's text for keys. */
 static void names_are_any_bytes(void **state) {
     struct fixture *f = *state;
     static const char first[] = "a b:1:\0 \r\n";
@@ -228,7 +229,7 @@ static void names_that_are_too_long_poll(void **state) {
     wait_queue_empty(f, "b");
 }
 
-/* Makes the first in the queue for a key one that has waited for long, by the masters' clocks. */
+/* Makes the first waiter for a key one that has waited long, by the masters' clocks. */
 static void age_first(struct fixture *f, const char *key) {
     const char *script = "local first = redis.call('zrange', KEYS[1], 0, 0)[1] "
                          "local ticket = (redis.call('time')[1] - 100) * 1000000 "
@@ -241,8 +242,8 @@ static void age_first(struct fixture *f, const char *key) {
 }
 
 /*
- * Both keys are released, but not at once: the first one stays free for the request that has waited
- * long, past another one in the queue for it. Nobody polls, since the time of all clients stands
+ * Both keys are released, but not at once: the first one is kept free for the request that has
+ * waited long, ahead of another waiter in its queue. No client polls, since all their clocks stand
  * still.
  */
 static void a_key_is_kept_for_one_that_has_waited_long(void **state) {
@@ -381,7 +382,7 @@ static void plain_clients_and_sets_starve_none(void **state) {
 
 /* ------------------------------------------------------------------------------------- faults */
 
-static struct push_relay *push_relay; /* of the test that runs */
+static struct push_relay *push_relay; /* of the running test */
 
 static redlock_client *connect_by_push_relay(struct fixture *f) {
     return push_relay_client(f, push_relay, REDLOCK_GUARDS_ON);
@@ -404,7 +405,7 @@ static void with_doubled_messages_all_are_served(void **state) {
     a_round_table_serves_all(f, connect_by_push_relay, 5);
 }
 
-/* Without the right to queues a request polls, and is in nobody's way. */
+/* Without the right to queues a request polls, and delays no other one. */
 static void without_the_right_to_queues_it_polls(void **state) {
     struct fixture *f = *state;
     redlock_client *poor = connect_without(f, "-zadd");
@@ -419,7 +420,8 @@ static void without_the_right_to_queues_it_polls(void **state) {
     wait_executed(f, 0, "evalsha", before + 3);
     assert_int_equal(let_go(f, a), REDLOCK_OK);
     wait_in_queue(f, "b", 1);
-    assert_int_equal(let_go(f, b), REDLOCK_OK); /* by a user who may move nobody, but may push */
+    /* released by a user who may not move waiters, but may push */
+    assert_int_equal(let_go(f, b), REDLOCK_OK);
     assert_int_equal(await(f, rich), REDLOCK_OK);
     assert_int_equal(call->ended, 0);
     assert_int_equal(let_go(f, rich->lock), REDLOCK_OK);
@@ -441,7 +443,7 @@ static int run_mortal(size_t member, void *memory, char **uris, size_t count) {
     return EXIT_FAILURE;
 }
 
-/* The dead is passed over when the key is released to whose queue it was moved. */
+/* A release skips a dead waiter that was moved to the queue of its key. */
 static void one_that_dies_after_it_was_moved_delays_nobody(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_for(ab, 2);

@@ -1,6 +1,6 @@
 /*
- * Readers and writers stand in the queue, in the queue of their key, with plain and fenced locks:
- * consecutive readers that come first are let in together, everybody else alone.
+ * Readers and writers wait in the queue of their key, with plain and fenced locks: consecutive
+ * readers at the front are admitted together, all others alone.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -24,8 +24,7 @@ static redlock_request request_as(redlock_mode mode) {
     return waiting_request_of(KEY, mode, 0);
 }
 
-/* Begins a request of a client of its own, which is to stand in the queue behind `before` others.
- */
+/* Begins a request of a new client, which is to queue after `before` others. */
 static struct call *join_queue(struct fixture *f, const redlock_request *request,
                                long long before) {
     struct call *call = begin_acquire(f, connect_client(f), request);
@@ -40,7 +39,7 @@ static struct call *join_queue_as(struct fixture *f, redlock_mode mode, long lon
     return join_queue(f, &request, before);
 }
 
-/* Takes a share, without waiting. */
+/* Takes a share without waiting. */
 static redlock_lock *hold_share(struct fixture *f) {
     redlock_request request = request_for(KEY, LONG_TTL_MS);
 
@@ -94,7 +93,7 @@ static void so_are_fenced_writers(void **state) {
     the_queue_is_the_order(*state, true);
 }
 
-/* Readers behind a writer wait beside the readers that have the key, in line or not. */
+/* Readers that come after a writer wait beside the readers that hold the key, queued or not. */
 static void a_writer_in_queue_is_not_passed(void **state) {
     struct fixture *f = *state;
     redlock_request at_once = request_for(KEY, LONG_TTL_MS);
@@ -118,7 +117,7 @@ static void a_writer_in_queue_is_not_passed(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* Nobody is in line before them: they need not wait for each other. */
+/* No waiter is ahead of them: they need not wait for each other. */
 static void readers_that_may_come_in_do_not_wait(void **state) {
     struct fixture *f = *state;
     redlock_request request = request_as(REDLOCK_READER);
@@ -136,9 +135,9 @@ static void readers_that_may_come_in_do_not_wait(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* ------------------------------------------------------------------------------- those who go */
+/* --------------------------------------------------------------------------- waiters that leave */
 
-/* Readers come in beside readers as soon as the writer before them has left. */
+/* Readers join the readers that hold the key as soon as the writer ahead of them has left. */
 static void readers_after_a_writer_that_leaves_come_in(void **state) {
     struct fixture *f = *state;
     redlock_lock *first = hold_share(f);
@@ -171,7 +170,7 @@ static void a_reader_that_cancels_leaves_no_entry(void **state) {
     wait_queue_empty(f, KEY);
 }
 
-/* Puts an entry of nobody before all others: of a form, on a channel. */
+/* Puts an entry without a client at the front: of a form, on a channel. */
 static void put_first(struct fixture *f, size_t master, char form, const char *channel) {
     char ghost[160];
 
@@ -179,7 +178,7 @@ static void put_first(struct fixture *f, size_t master, char form, const char *c
     assert_int_equal(masters_query_integer(f->masters, master, "ZADD " QUEUE " 1 %s", ghost), 1);
 }
 
-/* Returns a client that hears messages of all masters: it has waited for another key. */
+/* Returns a client that receives messages of all masters: it has waited for another key. */
 static redlock_client *connect_listening(struct fixture *f) {
     static const char other[] = "other";
     redlock_request request = waiting_request(other);
@@ -194,7 +193,9 @@ static redlock_client *connect_listening(struct fixture *f) {
     return client;
 }
 
-/* Has a writer that died stand in the queue at the masters from `first` on, and a reader behind. */
+/*
+ * Leaves a dead writer in the queue at the masters from `first` on, and queues a reader after it.
+ */
 static void meet_the_dead(struct fixture *f, size_t first) {
     redlock_request request = request_as(REDLOCK_READER);
     redlock_client *client = connect_listening(f);
@@ -208,27 +209,27 @@ static void meet_the_dead(struct fixture *f, size_t first) {
     assert_int_equal(extend(f, share, 0), REDLOCK_OK);
     let_out(f, reader);
     assert_int_equal(let_go(f, share), REDLOCK_OK);
-    rival_frees(f, 0, FIVE, QUEUE); /* masters that the reader did not need may have the place */
+    rival_frees(f, 0, FIVE, QUEUE); /* masters that the reader did not need may have the entry */
     wait_queue_empty(f, KEY);
 }
 
-/* A writer that died in the queue keeps readers out until the next poll of one of them. */
+/* A writer that died in the queue keeps readers out until one of them polls. */
 static void a_dead_writer_keeps_no_readers_out(void **state) {
     meet_the_dead(*state, 0);
 }
 
-/* Nor if somebody listens to all channels. */
+/* The same holds if a monitor subscribes to all channels. */
 static void a_dead_writer_is_found_out_though_others_listen_by_patterns(void **state) {
     eavesdrop(*state, "PSUBSCRIBE *");
     meet_the_dead(*state, 0);
 }
 
-/* Two masters let the reader in at once, so that it requeues before it polls. */
+/* Two masters admit the reader at once, so that it requeues before it polls. */
 static void nor_does_one_at_a_quorum(void **state) {
     meet_the_dead(*state, 2);
 }
 
-/* The key goes past a reader that died in the queue, and is not shared with that one. */
+/* The key skips a reader that died in the queue, and is not shared with it. */
 static void a_dead_reader_is_not_let_in(void **state) {
     struct fixture *f = *state;
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
@@ -247,7 +248,7 @@ static void a_dead_reader_is_not_let_in(void **state) {
     wait_released(f, KEY);
 }
 
-/* A client gives back a share that is pushed to a request that waits no more. */
+/* A client gives back a share that is pushed to a request that no longer waits. */
 static void a_share_for_nobody_is_given_back(void **state) {
     struct fixture *f = *state;
     redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
@@ -269,7 +270,7 @@ static void a_share_for_nobody_is_given_back(void **state) {
 
 /* -------------------------------------------------------------------------------------- rights */
 
-/* They poll instead; a writer leaves notes, as without a queue readers would never make room. */
+/* They poll instead. A writer leaves intents, as without a queue readers would never make room. */
 static void without_rights_they_poll(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_without(f, "-subscribe");
@@ -290,7 +291,7 @@ static void without_rights_they_poll(void **state) {
 
 /*
  * A reader whose user may not count readers could neither keep its share nor give it back: it gets
- * none, and no entry, but is refused at once, and delays nobody.
+ * no share and no entry, is refused at once, and delays no other request.
  */
 static void a_reader_that_may_not_count_delays_nobody(void **state) {
     struct fixture *f = *state;
@@ -398,7 +399,7 @@ static void on_inside(struct call *call, void *arg) {
     stay->then_arg = visitor;
 }
 
-/* Comes once more: as a reader, a writer, or alone, fenced or not. */
+/* Requests the lock once more: as a reader, a writer, or exclusively, fenced or not. */
 static void visit(struct visitor *visitor) {
     static const redlock_mode modes[] = {REDLOCK_READER, REDLOCK_WRITER, REDLOCK_READER,
                                          REDLOCK_EXCLUSIVE};
@@ -428,7 +429,7 @@ static void plain_leaves(void *arg) {
     room->others--;
 }
 
-/* All kinds in one queue, and beside them a client that knows of no queue. */
+/* All kinds in one queue, and beside them a client that does not know queues. */
 static void all_kinds_have_their_turns(void **state) {
     struct fixture *f = *state;
     struct room room = {0};

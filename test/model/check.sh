@@ -166,7 +166,7 @@ search() {
     ./pan -w24 $depth >report 2>&1
 }
 
-# found: what the search in this folder came to: "holds", the property's name, or why it is nothing
+# found: the result of the search in this folder: "holds", the property's name, or why there is none
 found() {
     if [ ! -f report ]; then
         echo 'not built'
@@ -218,7 +218,7 @@ run() {
     cd "$here"
 }
 
-# run_all: the lines of the table that come in
+# run_all: runs the lines of the table on its input
 run_all() {
     printf '# | %-28s | %-13s | %9s | %7s | %6s |\n' configuration found states depth seconds
     while read -r _ name expected switches; do

@@ -2,18 +2,18 @@
  * The fences of fenced locks as libredlock makes them: clients, three nodes with a counter each,
  * and the wires between them. redlock.pml has the lock itself; here is no time at all. A key may
  * vanish at any moment, and a client may hold as soon as a quorum lets it, however late that is: so
- * the fences are looked at without relying on clocks, on releases, or on mutual exclusion.
+ * fences are checked without relying on clocks, on releases, or on mutual exclusion.
  *
- * SET makes the counter any larger number. That is one more, or the hint (the wall clock of a
- * client, wrong by any amount), or what other clients did there meanwhile. So only the order of the
+ * SET makes the counter any larger number: one more, or the hint (the wall clock of a client, wrong
+ * by any amount), or the result of what other clients did there meanwhile. So only the order of the
  * numbers in the world matters, and after each step they are replaced by their ranks. Neither
  * fences nor tries are counted, and the search covers any number of them.
  *
- * Two clients are enough: each property is about two acquisitions, and what all others can do
- * between them is to keep a key away and to make its counter larger. A client has one try that
- * anything remembers; one that is remembered longer is the other client's here.
+ * Two clients are enough: each property is about two acquisitions, and all that others can do
+ * between them is to keep a key away and to make its counter larger. A client has one try that is
+ * remembered; one that is remembered longer is the other client's here.
  *
- * README.md says what each switch (-D) is for, and what is left out.
+ * README.md explains each switch (-D), and what is left out.
  */
 
 #define CLIENTS 2
@@ -21,26 +21,26 @@
 
 /* ---- the state ---- */
 
-byte owner[NODES]; /* whose token the key has: the client, and one; 0: there is no key */
+byte owner[NODES]; /* owner of the key's token: the client plus 1; 0: there is no key */
 
 #define IDLE 0
 #define TRYING 1
 #define RAISING 2
-#define HELD 3 /* and the application uses the resource, long after its validity perhaps */
+#define HELD 3 /* and the application uses the resource, perhaps long after its validity */
 #define OVER 4
 
 #ifdef ONCE
-#define DONE OVER /* each client tries once: smaller, and enough to find what a mutant does */
+#define DONE OVER /* each client tries once: smaller, and enough to find a mutant's fault */
 #else
 #define DONE IDLE
 #endif
 
 byte state[CLIENTS];
-bit after[CLIENTS]; /* its acquisition began after the fence that is watched was told */
+bit after[CLIENTS]; /* its acquisition began after the watched fence was reported */
 
-/* The commands under way, a mask for each connection; they are read in this order. */
+/* The commands in flight, a mask for each connection; they are read in this order. */
 #define SET 1   /* SET key token NX, and its counter becomes larger */
-#define RAISE 2 /* compare, and the counter becomes the client's fence at least */
+#define RAISE 2 /* compare, and make the counter at least the client's fence */
 
 byte wires[CLIENTS * NODES];
 #define wire(c, n) wires[(c)*NODES + (n)]
@@ -55,7 +55,7 @@ byte number[NUMBERS];
 
 #define counter(n) number[n]
 #define answer(c, n) number[ANSWERS + (c)*NODES + (n)] /* by a node, in the latest round */
-#define fence(c) number[FENCE + (c)]              /* what the client raises to */
+#define fence(c) number[FENCE + (c)]              /* the number to which the client raises */
 #define watched number[WATCHED]                   /* the fence of any one acquisition so far */
 
 bool again = false; /* in this step a client found that it has to raise once more */
@@ -68,13 +68,13 @@ byte fresh;
 byte top;
 int seen;
 
-/* What is checked; they are variables so that a violation is reported under their names. */
+/* The properties; they are variables so that a violation is reported under their names. */
 bool fences_grow = true;
 bool fences_differ = true;
 bool unseen = true;
 
-/* Each of these must be reachable, or what holds would hold of a world in which nothing happens. */
-#define REPORTED_AT_ONCE (state[0] == HELD && wire(0, 0) == SET) /* no command to raise behind it */
+/* Each of these must be reachable, or the properties might hold only because nothing happens. */
+#define REPORTED_AT_ONCE (state[0] == HELD && wire(0, 0) == SET) /* no command to raise after it */
 #define RAISED (state[0] == HELD && fence(0) != 0)
 #define RAISED_AGAIN again
 #define NEXT_FENCE (state[0] == HELD && after[0])
@@ -112,7 +112,7 @@ inline rank_all() {
     od
 }
 
-/* Makes room between any two of them; `top` is larger than all. */
+/* Makes room between any two numbers; `top` is larger than all. */
 inline spread_all() {
     top = 0;
     i = 0;
@@ -134,14 +134,14 @@ inline send_all(c, what) {
     wire(c, 2) = wire(c, 2) | what
 }
 
-/* Nobody looks any more at the answers of the client's round. */
+/* The answers of the client's round are no longer read. */
 inline close_round(c) {
     answer(c, 0) = 0;
     answer(c, 1) = 0;
     answer(c, 2) = 0
 }
 
-/* What is left of the client's last try: the key vanishes, and commands are lost. */
+/* Forgets the rest of the client's last try: the key vanishes, and commands are lost. */
 inline forget(c, n) {
     wire(c, n) = 0;
     owner[n] = (owner[n] == c + 1 -> 0 : owner[n])
@@ -159,8 +159,8 @@ inline start(c) {
 }
 
 /*
- * The client looks at two answers, a quorum: it never waits for the third. Are they the same, that
- * is the fence; else the larger one is raised to, and asked for anew.
+ * The client reads two answers, a quorum: it never waits for the third. If they are equal, they are
+ * the fence; otherwise it raises to the larger one, and asks again.
  */
 #if defined(MUTANT_NO_RAISE)
 #define fence_of(c, a, b) larger(answer(c, a), answer(c, b))
@@ -199,7 +199,7 @@ inline raise(c, a, b) {
     printf("client %d raises to %d\n", c + 1, fence(c))
 }
 
-/* A try failed, or is late, or the lock was released or lost: keys may vanish in any case. */
+/* A try failed or is late, or the lock was released or lost: keys may vanish in any case. */
 inline end(c) {
     close_round(c);
     state[c] = DONE;
@@ -268,7 +268,9 @@ inline vanish(n) {
 
 /* ---- after every step ---- */
 
-/* What can do nothing any more: to raise where the key is not the client's, and what to. */
+/*
+ * Removes what has no effect any more: raising where the key is not the client's, and its number.
+ */
 inline tidy_wire(c, n) {
     if
     :: wire(c, n) == RAISE && !may_raise(c, n) -> wire(c, n) = 0
@@ -287,7 +289,7 @@ inline tidy(c) {
     fi
 }
 
-/* As in redlock.pml: worlds that differ only in who is who are searched as one. */
+/* As in redlock.pml, worlds that differ only by a permutation are searched as one. */
 #ifdef NAMED
 inline put_all_in_order() {
     skip
@@ -352,7 +354,7 @@ inline put_all_in_order() {
 }
 #endif
 
-/* What a trace shows of the world after each step; costs the search nothing. */
+/* Prints the world after each step of a trace; costs the search nothing. */
 inline print_world() {
     printf("    A %d (%d)  B %d (%d)  C %d (%d)\n", owner[0], counter(0), owner[1], counter(1),
            owner[2], counter(2))
@@ -379,7 +381,7 @@ inline check() {
 
 /* ---- every step that the world can take ---- */
 
-/* Of all fences that are told, any one is watched, or none. */
+/* Any one of all reported fences is watched, or none. */
 #define LOOKS(c, a, b)                                                                            \
     :: d_step { looks(c, a, b) && agree(c, a, b) -> hold(c, a, b) }                               \
     :: d_step { looks(c, a, b) && agree(c, a, b) && watched == 0 -> hold(c, a, b); watched = v }  \

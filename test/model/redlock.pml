@@ -1,15 +1,15 @@
 /*
  * Redlock as libredlock implements it: clients, three nodes, and the wires between them.
  *
- * There is one process, and each of its steps is atomic: a client acts, a node carries out one
- * command, a fault happens, or one tick of time passes. Time is relative (what is left of a TTL, of
- * a validity), and a token is taken again when nothing in the world remembers it. So ticks, tries
- * and faults are not counted, and the search covers any number of them.
+ * There is one process, and each of its steps is atomic: a client acts, a node executes one
+ * command, a fault happens, or one tick of time passes. Time is relative (the rest of a TTL, of a
+ * validity), and a token is reused when nothing in the world remembers it. So ticks, tries and
+ * faults are not counted, and the search covers any number of them.
  *
- * A reply needs no message: the vote is noted when the node executes, and the client looks at the
- * votes whenever it likes, or never: that is a late, or a lost, reply.
+ * A reply needs no message: the vote is recorded when the node executes, and the client reads the
+ * votes at any time, or never, which models a late or a lost reply.
  *
- * README.md says what each switch (-D) is for, what is bounded, and what is left out.
+ * README.md explains each switch (-D), what is bounded, and what is left out.
  */
 
 /* ---- the bounds, and the terms of the lock ---- */
@@ -18,13 +18,13 @@
 #define CLIENTS 2
 #endif
 #ifndef TTL
-#define TTL 3 /* ticks that a node keeps a key */
+#define TTL 3 /* ticks for which a node keeps a key */
 #endif
 #ifndef TOKENS
-#define TOKENS 1 /* of one client that may be remembered somewhere at the same time */
+#define TOKENS 1 /* tokens of one client that may be remembered at the same time */
 #endif
 #ifndef QUEUE
-#define QUEUE 2 /* commands under way on one wire */
+#define QUEUE 2 /* commands in flight on one wire */
 #endif
 
 #define NODES 3
@@ -39,7 +39,8 @@
 #ifdef MUTANT_NO_DRIFT
 #define DRIFT 0
 #else
-#define DRIFT 1 /* ticks by which a node may be too early; the validity is shorter by as much */
+/* ticks by which a node may be too early; the validity is shorter by the same amount */
+#define DRIFT 1
 #endif
 
 #define VALIDITY (TTL - DRIFT)
@@ -47,10 +48,10 @@
 /* ---- what a command is: a byte, 0 is none ---- */
 
 #define SET 1     /* SET key token NX PX ttl */
-#define RENEW 2   /* compare and pexpire; of a try, it raises counters too (FENCED) */
+#define RENEW 2   /* compare and pexpire; for a try, it raises counters too (FENCED) */
 #define RELEASE 3 /* compare and delete */
 
-#define FRESH 32 /* the round that it belongs to still looks at its votes */
+#define FRESH 32 /* its round still reads votes */
 
 #define command(kind, ttl, token_index) ((kind) + ((ttl) << 2) + ((token_index) << 6))
 #define kind_of(m) ((m)&3)
@@ -65,7 +66,7 @@ byte token[NODES]; /* the key's value; 0: there is no key */
 byte life[NODES];  /* ticks until it expires */
 byte out[NODES];   /* ticks for which a node that forgot still stays out */
 
-/* Of a client: one request for the one key, or the lock that came of it. */
+/* Of a client: one request for the only key, or the resulting lock. */
 #define IDLE 0
 #define TRYING 1
 #define HELD 2
@@ -79,7 +80,7 @@ byte worth[CLIENTS]; /* ticks of validity that the round would give if it were d
 byte left[CLIENTS];  /* ticks of validity left, by its own clock */
 bit uses[CLIENTS];   /* the application does what only the holder may do */
 
-/* What a node did about the client's round, whether or not the client has seen it. */
+/* A node's vote on the client's round, whether or not the client has seen it. */
 #define NONE 0
 #define GRANTED 1
 #define DENIED 2
@@ -88,11 +89,11 @@ bit uses[CLIENTS];   /* the application does what only the holder may do */
 byte votes[CLIENTS * NODES];
 #define vote(c, n) votes[(c)*NODES + (n)]
 
-/* The commands under way, the oldest first: a connection keeps them in order. */
+/* The commands in flight, the oldest first: a connection keeps them in order. */
 byte wires[CLIENTS * NODES * QUEUE];
 #define wire(c, n, i) wires[((c)*NODES + (n)) * QUEUE + (i)]
 
-/* A command of a connection that broke, which the server may still read. */
+/* A command of a broken connection, which the server may still read. */
 #ifdef STRANDING
 byte stranded;
 byte stranded_client;
@@ -107,7 +108,7 @@ byte m;
 byte t;
 byte v;
 
-/* What is checked; they are variables so that a violation is reported under their names. */
+/* The properties; they are variables so that a violation is reported under their names. */
 bool exclusive = true;
 bool kept = true;
 bool cleaned = true;
@@ -130,8 +131,10 @@ bool unseen = true;
     (!(holds(0) && holds(1)) && !(holds(0) && holds(2)) && !(holds(1) && holds(2)))
 #endif
 
-/* A validity that is not over stands on a quorum of nodes that keep the key at least as long; a
-   node that forgot it, and stays out at least as long, is as good. */
+/*
+ * A validity that is not over relies on a quorum of nodes that keep the key at least as long; a
+ * node that forgot it, and stays out at least as long, counts too.
+ */
 #define keeps(c, n) ((token[n] == mine[c] && life[n] >= left[c]) || out[n] >= left[c])
 #define KEPT(c) (left[c] == 0 || keeps(c, 0) + keeps(c, 1) + keeps(c, 2) >= 2)
 
@@ -143,7 +146,7 @@ inline check_kept() {
     assert(kept)
 }
 
-/* A key whose owner has done with it has its release under way to it. */
+/* If the owner of a key is done with it, a release to the node is in flight. */
 inline check_cleaned() {
     cleaned = true;
     i = 0;
@@ -180,7 +183,7 @@ inline check_cleaned() {
     assert(cleaned)
 }
 
-/* Each of these must be reachable, or what holds would hold of a world in which nothing happens. */
+/* Each of these must be reachable, or the properties might hold only because nothing happens. */
 #define HOLDER_1 (left[0] > 0)
 #define HOLDER_2 (left[1] > 0)
 #define HOLDER_3 (left[CLIENTS - 1] > 0)
@@ -227,7 +230,7 @@ inline check() {
     v = 0
 }
 
-/* What a trace shows of the world after each step; costs the search nothing. */
+/* Prints the world after each step of a trace; costs the search nothing. */
 inline print_world() {
     printf("    A %d (%d)%c  B %d (%d)%c  C %d (%d)%c", token[0], life[0],
            (out[0] > 0 -> '!' : ' '), token[1], life[1], (out[1] > 0 -> '!' : ' '), token[2],
@@ -242,8 +245,10 @@ inline print_world() {
 
 /* ---- the wires ---- */
 
-/* Hands over a command, unless the wire is full: then it is not sent. Releases have one place more
-   than the others, so that what was sent can always be released. */
+/*
+ * Sends a command, unless the wire is full: then it is not sent. Releases have one slot more than
+ * the others, so that what was sent can always be released.
+ */
 inline send(c, n, what, places) {
     i = 0;
     do
@@ -276,7 +281,7 @@ inline take_first(c, n) {
 
 /*
  * The connection breaks before the node has read its first command, or the node refuses it with an
- * error. A release is then a debt: it is sent again, behind what is under way by then.
+ * error. A release is then pending: it is sent again, after the commands in flight by then.
  */
 inline lose_first(c, n) {
     take_first(c, n);
@@ -287,7 +292,7 @@ inline lose_first(c, n) {
     printf("a command of client %d to node %c is lost\n", c + 1, 'A' + n)
 }
 
-/* All connections to a node break; only debts are left. */
+/* All connections to a node break; only pending releases are left. */
 inline lose_all(c, n) {
     i = 0;
     j = 0;
@@ -307,7 +312,7 @@ inline lose_all(c, n) {
 }
 
 #ifdef STRANDING
-/* The connection breaks, but the server goes on to read what was sent: at some time. */
+/* The connection breaks, but the server reads what was sent at some later time. */
 inline strand_first(c, n) {
     take_first(c, n);
     stranded = (is_fresh(m) -> m - FRESH : m);
@@ -327,7 +332,7 @@ inline land_stranded(early) {
 }
 #endif
 
-/* Nobody looks any more at the votes of the client's round. */
+/* The votes of the client's round are no longer read. */
 inline close_round(c) {
     worth[c] = 0;
     vote(c, 0) = NONE;
@@ -350,7 +355,7 @@ inline close_round(c) {
 
 /* ---- a node ---- */
 
-/* Carries out one command, m; `early`: its clock is fast, by as much as the drift allows. */
+/* Executes one command, m; `early`: its clock is fast by the full drift. */
 inline execute(c, n, early) {
     t = token_of(c, m);
     v = (token[n] == 0 -> MISSING : DENIED);
@@ -409,7 +414,7 @@ inline forget(n) {
     life[n] = 0
 }
 
-/* All connections of a node that restarts are gone. */
+/* All connections of a restarting node are lost. */
 inline disconnect(n) {
     lose_all(0, n);
     lose_all(1, n)
@@ -420,10 +425,10 @@ inline disconnect(n) {
 }
 
 /*
- * Takes off the wire what can do nothing any more, and whose answer nobody awaits: a release or a
- * renewal of a token that the node does not have and that no SET before it can bring. Without this
- * the worlds that differ only in such commands would be searched one by one. v: a mask of the
- * client's tokens that the node may have when it reads the next command.
+ * Removes commands from the wire that have no effect any more, and whose answer is not awaited: a
+ * release or a renewal of a token that the node does not have and that no SET before it can bring.
+ * Otherwise the worlds that differ only in such commands would be searched one by one. v: a mask of
+ * the client's tokens that the node may have when it reads the next command.
  */
 #if defined(MUTANT_SAME_TOKEN) || defined(MUTANT_RELEASE_WITHOUT_TOKEN)
 inline tidy(c, n) {
@@ -463,9 +468,10 @@ inline tidy_all(c) {
 }
 
 /*
- * The nodes are alike, so are the clients, and no property names one of them: worlds that differ
- * only in who is who are searched as one, in which the clients and then the nodes are in ascending
- * order. Equal is enough to stay; that finds fewer twins than there are, and never a false one.
+ * The nodes are alike, and so are the clients, and no property names one of them: worlds that
+ * differ only by a permutation are searched as one, in which the clients and then the nodes are in
+ * ascending order. Equal ones stay as they are, which finds fewer duplicates than there are, and
+ * never a false one.
  */
 #if defined(NAMED) || defined(STRANDING)
 inline put_all_in_order() {
@@ -586,7 +592,9 @@ inline put_all_in_order() {
 #define remembers(c, t, i) (wires[(c)*NODES * QUEUE + (i)] != 0 && \
                             token_of(c, wires[(c)*NODES * QUEUE + (i)]) == (t))
 
-/* A fresh token: one that no node has and that no command names; t is 0 when there is none. */
+/*
+ * Draws a fresh token: one that no node has and that no command names; t is 0 when there is none.
+ */
 inline draw_token(c) {
     k = 0;
     do
@@ -638,7 +646,7 @@ inline start(c) {
 #define may_hold(c) (is_acquiring(c) && yes(c) && worth[c] > 0)
 #endif
 
-/* Counters are not here (fences.pml has them): a quorum's may agree, or not, at any time. */
+/* Counters are not modelled here, but in fences.pml: a quorum's may agree, or not, at any time. */
 inline raise(c) {
     close_round(c);
     state[c] = RAISING;
@@ -750,7 +758,7 @@ inline age_node(n) {
     token[n] = (life[n] > 0 -> token[n] : 0)
 }
 
-/* An application that looks at its clock stops when the validity is over. */
+/* An application that checks its clock stops when the validity is over. */
 inline age_client(c) {
     less_one(worth[c]);
     less_one(left[c])

@@ -1,34 +1,35 @@
 /*
- * Waiting in line: waiters with tickets, a queue of them at each of three nodes, and the pushes of
- * nodes that pass the key on. redlock.pml has the lock without waiting, its renewals and restarts.
+ * Waiting in the queue: waiters with tickets, a queue of them at each of three nodes, and the
+ * pushes of nodes that pass the key on. redlock.pml has the lock without waiting, its renewals and
+ * restarts.
  *
  * There is one process, and each of its steps is atomic, as in redlock.pml; time is relative here
  * too. The worth of a push to the waiter (the expiry that the node pushed, by the upper bound of
  * the difference of the clocks) is counted down from the moment at which the node sends the push,
  * so that a late push is worth less.
  *
- * There are two searches. For exclusion, steps come in any order, and a node passes a key that is
- * free on to any waiter: tickets and places play no part. With LIVE the first in line gets the key,
- * and no tick passes before all has been done that is due; faults end at any moment (`calm`), and
- * then each waiter must be served.
+ * There are two searches. For exclusion, steps come in any order, and a node passes a free key on
+ * to any waiter: tickets and entries have no effect. With LIVE the first waiter gets the key, and
+ * no tick passes before everything that is due is done; faults end at any moment (`calm`), and then
+ * each waiter must be served.
  *
- * README.md says what each switch (-D) is for, what is bounded, and what is left out.
+ * README.md explains each switch (-D), what is bounded, and what is left out.
  */
 
 /* ---- the bounds, and the terms of the lock ---- */
 
 #ifndef TTL
-#define TTL 3 /* ticks that a node keeps a key that was asked for */
+#define TTL 3 /* ticks for which a node keeps a requested key */
 #endif
 #ifndef RESERVATION
-#define RESERVATION 2 /* ticks that a node keeps a key that it passed on */
+#define RESERVATION 2 /* ticks for which a node keeps a key that it passed on */
 #endif
 #ifndef QUEUE
-#define QUEUE 3 /* commands under way on one wire */
+#define QUEUE 3 /* commands in flight on one wire */
 #endif
 
 #ifndef FREE
-#define FREE 3 /* connections without a command under way, before a client asks anew */
+#define FREE 3 /* connections without a command in flight before a client asks again */
 #endif
 
 #define CLIENTS 2
@@ -44,7 +45,7 @@
 #define PUSHED (RESERVATION - DRIFT) /* ticks that a push is worth when it is sent */
 #endif
 
-/* ---- tokens: of each client its current one, and one that it has given up ---- */
+/* ---- tokens: a client's current one, and one that it has given up ---- */
 
 #define CURRENT 0
 #define OLD 1
@@ -59,9 +60,9 @@
 /* ---- what a command is: a byte, 0 is none ---- */
 
 #define ASK 1   /* the script QUEUE */
-#define LEAVE 2 /* give the place up, and pass the key on; a release is the same here */
+#define LEAVE 2 /* leave the queue, and pass the key on; a release is the same here */
 #define GIVEN_UP 4 /* it is about the old token */
-#define FRESH 8    /* the round that it belongs to still looks at its votes */
+#define FRESH 8    /* its round still reads votes */
 
 #define kind_of(m) ((m)&3)
 #define is_fresh(m) (((m)&FRESH) != 0)
@@ -72,24 +73,25 @@
 /* Of a node. */
 byte token[NODES]; /* the key's value; 0: there is no key */
 byte life[NODES];  /* ticks until it expires */
-byte queue[NODES]; /* the tokens that wait, a mask */
+byte queue[NODES]; /* mask of the waiting tokens */
 bit down[NODES];   /* it never answers (ONE_DOWN) */
 
-/* Of a client: one request for the one key, or the lock that came of it. */
+/* Of a client: one request for the only key, or the resulting lock. */
 #define IDLE 0
 #define WAITING 1
 #define HELD 2
-#define ENDED 3 /* until its old token is forgotten, so that the current one can become that */
+/* until its old token is forgotten, so that the current one can become the old one */
+#define ENDED 3
 
 byte state[CLIENTS];
 byte worth[CLIENTS];  /* ticks of validity that an answer to the last question gives */
 byte left[CLIENTS];   /* ticks of validity left, by its own clock */
-byte ticket[CLIENTS]; /* the rank of its request, the first is 0 */
-bit due[CLIENTS];     /* LIVE: it has to ask again, or to yield, before the next tick */
+byte ticket[CLIENTS]; /* the rank of its request, starting at 0 */
+bit due[CLIENTS];     /* LIVE: it has to ask again, or to requeue, before the next tick */
 bit rests[CLIENTS];   /* LIVE: it makes no request before the next tick */
 bit remembers[CLIENTS]; /* something in the world has its old token */
 
-/* Of a grant, or push, that is worth nothing any more. With LIVE it still has to be given up. */
+/* A grant or push that is worth nothing any more. With LIVE it still has to be given up. */
 #ifdef LIVE
 #define WORTHLESS 1
 #define IS_LIVE 1
@@ -98,14 +100,14 @@ bit remembers[CLIENTS]; /* something in the world has its old token */
 #define IS_LIVE 0
 #endif
 
-/* Nodes that answered the last question with a grant, whether or not the client has seen that. */
+/* Nodes that answered the last question with a grant, whether or not the client has seen it. */
 bit grants[CLIENTS * NODES];
 #define grant(c, n) grants[(c)*NODES + (n)]
 
 /*
- * A push that is under way, or was read: 0 none, otherwise 1 + the ticks that it is worth. The
- * client looks at pushes at any time, or never: that is a late, a doubled, or a lost push. Those of
- * the old token are there only for a mutant that counts them.
+ * A push that is in flight, or was read: 0 none, otherwise 1 + the ticks that it is worth. The
+ * client reads pushes at any time, or never, which models a late, doubled or lost push. Those of
+ * the old token exist only for a mutant that counts them.
  */
 byte pushes[CLIENTS * NODES];
 #define push(c, n) pushes[(c)*NODES + (n)]
@@ -116,18 +118,18 @@ byte stale_pushes[CLIENTS * NODES];
 #define stale_push(c, n) 0
 #endif
 
-/* The commands under way, the oldest first: a connection keeps them in order. */
+/* The commands in flight, the oldest first: a connection keeps them in order. */
 byte wires[CLIENTS * NODES * QUEUE];
 #define wire(c, n, i) wires[((c)*NODES + (n)) * QUEUE + (i)]
 
 bit calm; /* no more faults */
 
-/* The step that was chosen. */
+/* The chosen step. */
 byte step;
 byte who;
 byte at;
-byte heir;   /* the token that a key is passed on to; 0: nobody */
-bit early;   /* the node's clock is fast, by as much as the drift allows */
+byte heir;   /* the token to which a key is passed on; 0: none */
+bit early;   /* the node's clock is fast by the full drift */
 
 /* Scratch, within one step. */
 byte i;
@@ -138,7 +140,7 @@ byte n;
 byte t;
 byte v;
 
-/* What is checked; they are variables so that a violation is reported under their names. */
+/* The properties; they are variables so that a violation is reported under their names. */
 bool exclusive = true;
 bool kept = true;
 bool unseen = true;
@@ -146,7 +148,7 @@ bool unseen = true;
 #define larger(x, y) ((x) > (y) -> (x) : (y))
 #define smaller(x, y) ((x) < (y) -> (x) : (y))
 
-/* What a node's grant is worth to the client: 0 it has granted nothing, otherwise 1 + ticks. */
+/* The worth of a node's grant to the client: 0 it has granted nothing, otherwise 1 + ticks. */
 #define answered(c, n) (grant(c, n) -> 1 + worth[c] : 0)
 #define value(c, n) larger(answered(c, n), larger(push(c, n), stale_push(c, n)))
 
@@ -159,7 +161,7 @@ bool unseen = true;
 
 #define EXCLUSIVE (!(left[0] > 0 && left[1] > 0))
 
-/* A validity that is not over stands on a quorum of nodes that keep the key at least as long. */
+/* A validity that is not over relies on a quorum of nodes that keep the key at least as long. */
 #define keeps(c, n) (token[n] == token_of(c, CURRENT) && life[n] >= left[c])
 #define KEPT(c) (left[c] == 0 || keeps(c, 0) + keeps(c, 1) + keeps(c, 2) >= QUORUM)
 
@@ -168,7 +170,7 @@ inline check_kept() {
     assert(kept)
 }
 
-/* Each of these must be reachable, or what holds would hold of a world in which nothing happens. */
+/* Each of these must be reachable, or the properties might hold only because nothing happens. */
 #define pushed(c) ((push(c, 0) > 1) + (push(c, 1) > 1) + (push(c, 2) > 1))
 #define has_old(c) (owns_old(c, 0) || owns_old(c, 1) || owns_old(c, 2))
 #define owns_old(c, n) (token[n] == token_of(c, OLD))
@@ -185,11 +187,13 @@ inline check_kept() {
 
 /* ---- the wires ---- */
 
-/* Of the places of a wire an ask leaves one free, so that what was asked for can be given up. */
+/* An ask leaves one slot of a wire free, so that what was requested can be given up. */
 #define PLACES(what) (kind_of(what) == ASK -> QUEUE - 1 : QUEUE)
 
-/* Hands over a command, unless the wire is full, or the node down; what is under way already is not
-   sent twice, but its answer counts for the new round. */
+/*
+ * Sends a command, unless the wire is full, or the node down. A command already in flight is not
+ * sent twice, but its answer counts for the new round.
+ */
 inline send(c, n, what) {
     i = 0;
     do
@@ -220,8 +224,10 @@ inline take_first(c, n) {
     wire(c, n, QUEUE - 1) = 0
 }
 
-/* The connection breaks before the node has read its first command. What is given up is a debt: it
-   is sent again, behind what is under way by then. */
+/*
+ * The connection breaks before the node has read its first command. Giving up is then pending: it
+ * is sent again, after the commands in flight by then.
+ */
 inline lose_first(c, n) {
     take_first(c, n);
     if
@@ -231,7 +237,7 @@ inline lose_first(c, n) {
     printf("a command of client %d to node %c is lost\n", c + 1, 'A' + n)
 }
 
-/* Nobody looks any more at the answers of the client's round. */
+/* The answers of the client's round are no longer read. */
 inline close_round(c) {
     worth[c] = 0;
     n = 0;
@@ -239,7 +245,7 @@ inline close_round(c) {
     :: n < NODES ->
         grant(c, n) = 0;
 #ifdef LIVE
-        push(c, n) = 0; /* it was read before; or it is lost */
+        push(c, n) = 0; /* it was read before, or is lost */
 #endif
         i = 0;
         do
@@ -261,11 +267,11 @@ inline close_round(c) {
 #define extends(c, n, m) (kind_of(m) == ASK && token[n] == names(c, m))
 
 #ifdef LIVE
-/* Those in line when the node has read the command m of client c, unless it takes the key. */
+/* The waiters after the node has read the command m of client c, unless it takes the key. */
 #define queue_after(c, n, m)                                                                      \
     (kind_of(m) == ASK -> queue[n] | bit_of(names(c, m)) : queue[n] & ~bit_of(names(c, m)))
 
-/* The first in line has the smallest ticket; of the tokens of a client it is any. */
+/* The first waiter has the smallest ticket; among the tokens of a client it is any. */
 #define outranks(c, d, set) (((set)&bits_of(d)) == 0 || ticket[c] <= ticket[d])
 #define is_first(c, set) (outranks(c, 0, set) && outranks(c, 1, set))
 #define inherits(t, set) (((set)&bit_of(t)) != 0 && is_first(owner_of(t), set))
@@ -275,7 +281,10 @@ inline close_round(c) {
 #define passes_to_none(c, n)                                                                      \
     (reads(c, n) && !(frees(c, n, first(c, n)) && queue_after(c, n, first(c, n)) != 0))
 #else
-/* Nobody needs a place, and the key may be refused to any: that is somebody before it in line. */
+/*
+ * Entries are not needed, and the key may be refused to any client, as if another waiter were
+ * first.
+ */
 #define queue_after(c, n, m) 0
 #define passes(c, n, h)                                                                           \
     (reads(c, n) && frees(c, n, first(c, n)) && kind_of(first(c, n)) == ASK &&                    \
@@ -294,7 +303,7 @@ inline pass_to_heir(n) {
     printf(" passes the key to token %d, and pushes that", heir)
 }
 
-/* Carries out one command, m. */
+/* Executes one command, m. */
 inline execute(c, n) {
     take_first(c, n);
     t = names(c, m);
@@ -334,7 +343,7 @@ inline execute(c, n) {
     fi
 }
 
-/* A key that is free is given to a waiter. */
+/* Gives a free key to a waiter. */
 inline pass(n) {
     printf("node %c", 'A' + n);
     pass_to_heir(n);
@@ -361,7 +370,7 @@ inline set_ticket(c) {
     ticket[c] = CLIENTS - 1
 }
 
-/* Asks for a place, or for the place that it has. */
+/* Asks for an entry, or again for its own. */
 inline ask(c) {
     due[c] = 0;
     worth[c] = VALIDITY;
@@ -400,14 +409,14 @@ inline rename_at(c, n) {
     od
 }
 
-/* The current token becomes the old one, of which nothing is remembered. */
+/* Makes the current token the old one, of which nothing is remembered. */
 inline rename(c) {
     rename_at(c, 0);
     rename_at(c, 1);
     rename_at(c, 2)
 }
 
-/* Gives up its grants and its place, for a place under a new token and the ticket that it has. */
+/* Gives up its grants and its entry for an entry under a new token and the old ticket. */
 inline requeue(c) {
     close_round(c);
 #ifdef MUTANT_SAME_TOKEN
@@ -421,7 +430,7 @@ inline requeue(c) {
     printf("client %d requeues, token %d now\n", c + 1, token_of(c, CURRENT))
 }
 
-/* The second largest of three: a quorum stands as long. */
+/* The second largest of three: a quorum lasts as long. */
 #define second(x, y, z) larger(smaller(x, y), smaller(larger(x, y), z))
 
 inline hold(c) {
@@ -437,7 +446,7 @@ inline hold(c) {
     printf("client %d holds, validity %d\n", c + 1, left[c])
 }
 
-/* Releases, or gives its request up. */
+/* Releases, or gives up its request. */
 inline end(c) {
     close_round(c);
     send_all(c, LEAVE);
@@ -448,13 +457,13 @@ inline end(c) {
     printf("client %d has done with token %d: LEAVE to all\n", c + 1, token_of(c, CURRENT))
 }
 
-/* The channel to a node breaks: nobody would hear a push, so the client has no place any more. */
+/* The channel to a node breaks: a push would have no listener, so the client loses its entry. */
 inline lose_channel(c, n) {
     queue[n] = queue[n] & ~bits_of(c);
     push(c, n) = 0
 }
 
-/* The client's process ends, another one takes its place. Keys stay until they expire. */
+/* The client's process ends, and another one replaces it. Keys stay until they expire. */
 inline die(c) {
     close_round(c);
     n = 0;
@@ -548,9 +557,9 @@ inline tick() {
 /* ---- after every step ---- */
 
 /*
- * Takes away commands that can do nothing any more, as in redlock.pml: to leave where the token
- * neither is nor comes to.
- * v: a mask of the tokens that the node may have, or in line, when it reads the next command.
+ * Removes commands that have no effect any more, as in redlock.pml: leaving where the token neither
+ * is nor will be. v: a mask of the tokens that the node may have, or in its queue, when it reads
+ * the next command.
  */
 inline tidy_wire(c, n) {
     v = queue[n] | (token[n] != 0 -> bit_of(token[n]) : 0);
@@ -573,7 +582,7 @@ inline tidy_wire(c, n) {
     od
 }
 
-/* A push is there for a waiter only. Its token, once given up, is left at the node in any case. */
+/* A push exists for a waiter only. Its token, once given up, leaves the node in any case. */
 inline tidy_push(c, n) {
     if
     :: state[c] != WAITING ->
@@ -586,7 +595,7 @@ inline tidy_push(c, n) {
     fi
 }
 
-/* Looks whether anything remembers its old token. */
+/* Checks whether anything remembers its old token. */
 inline look_for_old(c) {
     t = token_of(c, OLD);
     v = 0;
@@ -627,7 +636,7 @@ inline tidy(c) {
 }
 
 /*
- * As in redlock.pml: worlds that differ only in who is who are searched as one. With LIVE one
+ * As in redlock.pml, worlds that differ only by a permutation are searched as one. With LIVE one
  * client is watched, and the clients keep their names.
  */
 #if defined(NAMED) || defined(MUTANT_STALE_PUSH_COUNTS)
@@ -655,7 +664,7 @@ inline compare_client(c, a, b) {
     od
 }
 
-/* Swaps the dealings of client c with node a, and of client d with node b. */
+/* Swaps the dealings of client c with node a and those of client d with node b. */
 inline swap_ends(c, a, d, b) {
     swap(grant(c, a), grant(d, b));
     swap(push(c, a), push(d, b));
@@ -742,7 +751,7 @@ inline put_all_in_order() {
 }
 #endif
 
-/* What a trace shows of the world after each step; costs the search nothing. */
+/* Prints the world after each step of a trace; costs the search nothing. */
 inline print_world() {
     printf("    A %d (%d) %x  B %d (%d) %x  C %d (%d) %x", token[0], life[0], queue[0], token[1],
            life[1], queue[1], token[2], life[2], queue[2]);
@@ -819,7 +828,7 @@ inline check() {
 /* With LIVE a client asks again, or requeues, once for each tick; otherwise at any time. */
 #define asks_again(c) (may_ask(c) && state[c] == WAITING && (!requeues(c) || MAY_POLL) && IN_TIME(c))
 
-/* Others than the one that is watched may give up at any time. */
+/* Clients other than the watched one may give up at any time. */
 #define ends(c) (state[c] == HELD || (state[c] == WAITING && GIVES_UP(c)))
 
 #ifdef LIVE

@@ -64,7 +64,7 @@ static void commit(struct app *app) {
         app->lists = (struct app_lists){app->lists.next, 0};
         check_lists(&app->process, app->lists.now);
         check_next_list(&app->process, app->lists.next);
-    } else if (status != REDLOCK_EBUSY) { /* by its own clock, the commit may be too early */
+    } else if (status != REDLOCK_EBUSY) { /* by its own clock the commit may be too early */
         violate(app_world(app), INVARIANT_CALLBACKS, "no commit: %s",
                 redlock_client_error(app->client));
     }
@@ -86,7 +86,7 @@ static void abandon(struct app *app) {
 static void on_step(void *owner) {
     struct app *app = owner;
     if (app->client == NULL || app->is_closing || app_is_joint(app) != (app->step != STEP_CHANGE)) {
-        return; /* a new client was made with that list, or has it already */
+        return; /* a new client was made with that list, or already has it */
     }
     TRACE(app_world(app), "process %u takes step %d", app->process.index, (int)app->step);
     if (app->step == STEP_CHANGE) {
@@ -184,7 +184,7 @@ static void on_log(redlock_log_level level, const char *line, void *arg) {
     TRACE(app_world(app), "process %u: %s", app->process.index, line);
 }
 
-/* The last memory of a client goes when on_closed has returned. */
+/* A client frees its last memory after on_closed has returned. */
 static void check_freed(const struct app *app) {
     if (app->client == NULL && app->process.block_count != 0) {
         violate(app_world(app), INVARIANT_BOUNDS, "the client has ended and left %zu bytes",
@@ -234,7 +234,8 @@ static void be_born(void *owner) {
 }
 
 /*
- * Acts on the held locks, as if paused in the middle of the work, before the loop can tell a loss.
+ * Acts on the held locks, as if paused in the middle of the work, before the loop can report a
+ * loss.
  */
 static void on_awake(void *owner) {
     struct app *app = owner;
@@ -366,7 +367,7 @@ void app_check_idle(struct app *app) {
     running = &app->process;
     size_t count = redlock_client_nodes(app->client, infos, SERVERS_MAX);
     running = NULL;
-    /* The only commands left: a beat, or the question for the role, or both; a channel's probe. */
+    /* The only commands left: a heartbeat, the role question, or both; a channel's probe. */
     bool is_guarded = app->plan->options.guards != REDLOCK_GUARDS_OFF;
     unsigned own = is_guarded && app->plan->is_reticent ? 3 : 2;
     for (size_t i = 0; i < count; i++) {

@@ -1,6 +1,6 @@
 /*
- * A simulated application: a process with a client and some workers, each of which acquires,
- * extends, cancels and releases locks at random, from timers and from inside callbacks. It checks
+ * A simulated application: a process with a client and some workers. Each worker acquires, extends,
+ * cancels and releases locks at random, from timers and inside callbacks. The application checks
  * the library's contract: one callback for each accepted request, never before its call has
  * returned, none after the client has ended, and only the statuses that fit.
  */
@@ -14,38 +14,39 @@
 #include <redlock.h>
 #include <stdbool.h>
 
-/* One accepted request, from its call to its callback; or a lock's on_lost. */
+/* The record of an accepted request, from its call to its callback; or of a lock's on_lost. */
 struct record {
     STAILQ_ENTRY(record) link;
     struct app *app;
     struct worker *worker;
     unsigned life; /* number of the client's life */
-    bool is_open;  /* whether its callback is to come */
+    bool is_open;  /* whether its callback is pending */
     bool was_canceled;
     uint64_t asked_at;
     uint64_t began_at; /* instant of the call, in true time */
     uint64_t min_validity;
-    struct look look; /* the question asked, if any */
+    struct look look; /* the pending question, if any */
 };
 STAILQ_HEAD(record_list, record);
 
 struct worker {
     struct app *app;
     unsigned index;
-    struct alarm alarm; /* fires when the worker acts next */
-    struct alarm looks; /* fires when the worker asks its next question */
+    struct alarm alarm; /* fires at the worker's next action */
+    struct alarm looks; /* fires at the worker's next question */
     unsigned keys[KEYS_MAX];
     unsigned key_count;
     uint64_t min_hold_ms;
     redlock_mode mode;
     redlock_lock *lock;      /* being acquired, or held */
-    struct record *acquires; /* NULL: no acquisition under way */
-    struct record *extends;  /* NULL: no extension under way */
+    struct record *acquires; /* NULL: no acquisition is pending */
+    struct record *extends;  /* NULL: no extension is pending */
     struct record *losses;   /* record of the lock's on_lost */
     bool is_held;
-    bool is_releasable; /* whether the handle is to be released: held, or closed by the client */
+    /* whether the handle must be released: the lock is held, or was closed by the client */
+    bool is_releasable;
     struct hold hold;
-    unsigned turns;    /* number of locks that it had in the last phase */
+    unsigned turns;    /* number of locks acquired in the last phase */
     bool has_finished; /* whether its part of the last phase is done */
 };
 
@@ -61,7 +62,7 @@ struct app_lists {
 enum phase {
     PHASE_FAULTS,  /* faults of any kind */
     PHASE_QUIESCE, /* no new requests; held locks are released */
-    PHASE_LAST,    /* no faults; all workers ask for each key once */
+    PHASE_LAST,    /* no faults; all workers request each key once */
     PHASE_END      /* all clients are closed */
 };
 
@@ -70,7 +71,7 @@ struct app {
     const struct plan *plan;
     struct checker *checker;
     enum phase phase;
-    char uris[SERVERS_MAX + 1][64]; /* including that of the duplicate */
+    char uris[SERVERS_MAX + 1][64]; /* including the URI of the duplicate */
     struct app_lists lists, birth;
     enum app_step step; /* next step to take */
     uint32_t step_list;
@@ -79,18 +80,18 @@ struct app {
     redlock_client *client;
     bool is_starting; /* whether its client is being made */
     bool is_closing;
-    bool is_calling; /* whether inside a call of the library: no callback may come */
+    bool is_calling; /* whether inside a call of the library, where no callback may run */
     struct alarm rebirth;
     struct task awake; /* runs after a pause, before the process's loop */
     struct alarm questions;
-    unsigned questions_out; /* number of questions without an answer yet */
+    unsigned questions_out; /* number of unanswered questions */
     struct worker workers[WORKERS_MAX];
     struct record_list records;
 };
 
 void app_init(struct app *app, const struct plan *plan, struct checker *checker, unsigned index);
 
-/* Sets the lists of the clients that the application makes from now on. */
+/* Sets the lists of the clients that the application creates from now on. */
 void app_is_born_with(struct app *app, uint32_t list, uint32_t next);
 
 /* Makes the client take a step, soon; STEP_CHANGE changes to `list`. */
@@ -98,8 +99,8 @@ void app_take_step(struct app *app, enum app_step step, uint32_t list);
 void app_forget_step(struct app *app);
 
 /*
- * Returns whether the application has a client, or is about to have one, which is, or will be,
- * joint.
+ * Return whether the application has a client, or is about to create one; whether that client is,
+ * or will be, joint.
  */
 bool app_has_client(const struct app *app);
 bool app_is_joint(const struct app *app);
@@ -107,7 +108,7 @@ bool app_is_joint(const struct app *app);
 /* Kills the application, in any state. */
 void app_finish(struct app *app);
 
-/* Kills the application, and starts it again at `again_at`. */
+/* Kills the application, and restarts it at `again_at`. */
 void app_crash(struct app *app, uint64_t again_at);
 
 /* Pauses the process until `until`. */
@@ -115,16 +116,16 @@ void app_pause(struct app *app, uint64_t until);
 
 void app_enter(struct app *app, enum phase phase);
 
-/* PHASE_LAST: returns whether all workers had their lock. */
+/* Returns, in PHASE_LAST, whether all workers have had their locks. */
 bool app_has_finished(const struct app *app);
 
 /*
- * PHASE_QUIESCE, at the end: checks that no request waits for a node, and that no node is owed a
- * release.
+ * Checks, at the end of PHASE_QUIESCE, that no request waits for a node, and that no node has a
+ * pending release.
  */
 void app_check_idle(struct app *app);
 
-/* PHASE_END, at the end: checks that all clients and requests have ended. */
+/* Checks, at the end of PHASE_END, that all clients and requests have ended. */
 void app_check_end(struct app *app);
 
 #endif

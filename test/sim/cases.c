@@ -1,8 +1,8 @@
 /*
  * Sends commands to a simulated and to a real master, and compares their answers, so that the
- * simulation cannot drift from Redis. One case is one list of commands, on keys of its own.
+ * simulation cannot drift from Redis. A case is one list of commands, on keys of its own.
  *
- * Answers that hold a remaining TTL may differ by the time that the real server needed.
+ * Answers that contain a remaining TTL may differ by the time that the real server took.
  */
 #include "cases.h"
 
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Maximum time, in ms, that a real server may need for a case. */
+/* Maximum time, in ms, that a real server may take for a case. */
 #define SLACK_MS 60000
 
 /* ---- one step ---- */
@@ -101,13 +101,13 @@ static void wait_until_expired(struct master *master, redisContext *real, const 
 }
 
 /*
- * Has both masters' queue of a key, or of "<semaphore>:" the line for its permits, begin with
- * waiters that nobody knows: {CROWD, key, number, channel, form}.
+ * Puts unknown waiters at the front of both masters' queue of a key, or, for "<semaphore>:", of the
+ * queue for its permits: {CROWD, key, number, channel, form}.
  */
 static void crowd(struct master *master, redisContext *real, const char *const *step) {
     unsigned count = (unsigned)strtoul(step[2], NULL, 10);
     char queue[64], ticket[16], entry[128];
-    bool is_permits = step[1][strlen(step[1]) - 1] == ':'; /* of permits */
+    bool is_permits = step[1][strlen(step[1]) - 1] == ':'; /* the queue is that for permits */
     snprintf(queue, sizeof(queue), is_permits ? "%s:permits" : "%s" QUEUE_SUFFIX, step[1]);
     for (unsigned i = 1; i <= count; i++) {
         snprintf(ticket, sizeof(ticket), "%u", i);
@@ -123,7 +123,7 @@ static void crowd(struct master *master, redisContext *real, const char *const *
 #define MESSAGES_MAX 64
 #define MESSAGE_SIZE 512
 
-/* The messages of one step to the channel that somebody listens to. */
+/* The messages that one step sends to the subscribed channel. */
 struct messages {
     char text[MESSAGES_MAX][MESSAGE_SIZE];
     unsigned count;
@@ -140,11 +140,11 @@ static void record_message(struct messages *messages, const char *text, size_t l
     messages->text[messages->count++][length] = '\0';
 }
 
-/* Publishes for the simulated master. */
+/* Receives what the simulated master publishes. */
 static unsigned hear(const void *owner, const struct word *channel, const struct word *text) {
     (void)owner;
     if (!word_is(channel, HEARD)) {
-        return 1; /* by a pattern */
+        return 1; /* the subscriber by pattern */
     }
     record_message(&simulated_messages, text->text, text->length);
     return 2;
@@ -164,7 +164,7 @@ static redisReply *ask_listener(redisContext *listener, const char *command) {
     return reply;
 }
 
-/* Takes all messages that the real server has sent: its answer to PING comes behind them. */
+/* Reads all messages that the real server has sent: its answer to PING comes after them. */
 static void listen(redisContext *listener, struct messages *messages) {
     redisReply *reply = ask_listener(listener, "PING");
     messages->count = 0;
@@ -182,10 +182,7 @@ static void listen(redisContext *listener, struct messages *messages) {
 
 /* ---- comparing ---- */
 
-/*
- * Returns whether the numbers, of milliseconds, differ by no more than the real server's working
- * time.
- */
+/* Returns whether two times in ms differ by no more than the real server's working time. */
 static bool is_about(long long simulated, long long real) {
     return simulated == real ||
            (simulated > SLACK_MS && real <= simulated && real > simulated - SLACK_MS);
@@ -214,7 +211,7 @@ static const char *without_times(const char *message) {
     return second != NULL ? second : message;
 }
 
-/* Compares messages: clocks differ, but an expiry of 0 is one at both. */
+/* Compares messages: clocks differ, but an expiry of 0 must be 0 in both. */
 static bool messages_match(const struct messages *simulated, const struct messages *real) {
     bool good = simulated->count == real->count;
     for (unsigned i = 0; good && i < real->count; i++) {
@@ -252,8 +249,8 @@ static bool matches(const struct reply *simulated, const redisReply *real) {
 }
 
 /*
- * Compares two beats. Clocks differ, but both markers must be new or not, and just confirmed or
- * not.
+ * Compares the answers to two heartbeats. Clocks differ, but both markers must agree on being new
+ * and on being just confirmed.
  */
 static bool beats_match(const struct reply *simulated, const redisReply *real) {
     struct reply other = {.type = REPLY_STRING, .text = real->str, .length = real->len};
@@ -287,15 +284,14 @@ static void complain_of_messages(const struct test_case *test, unsigned step,
     }
 }
 
-/* The real server: connections for commands, with a subscription by name, and with one by pattern.
- */
+/* The real server's connections: for commands, with a subscription by name, with one by pattern. */
 struct real {
     redisContext *server, *listener, *eavesdropper;
 };
 
 /*
- * Runs a command at both masters. Returns whether they answered, and sent, alike; and whether the
- * call stopped at its bound.
+ * Runs a command at both masters. Returns whether their answers and messages agree; reports whether
+ * the call stopped at its bound.
  */
 static bool run_words(const struct test_case *test, unsigned step, const char *const *words,
                       struct master *master, const struct real *real, bool *has_stopped) {
@@ -375,7 +371,7 @@ static redisContext *connect_to(const struct masters *masters) {
     return context;
 }
 
-/* Runs cases, of which the first has the number `first`. Returns whether all passed. */
+/* Runs cases, the first of which has the number `first`. Returns whether all passed. */
 static bool run_cases(const struct test_case *tests, size_t count, size_t first,
                       const struct real *real) {
     bool good = true;

@@ -1,6 +1,6 @@
 /*
  * The tables of redlock-sim-cases: lists of commands, each on keys of its own, which a simulated
- * and a real master are to answer alike.
+ * and a real master must answer alike.
  */
 #ifndef REDLOCK_SIM_CASES_H
 #define REDLOCK_SIM_CASES_H
@@ -55,7 +55,7 @@
 #define PERMIT_END_TEXT "<permit end text>"
 #define PERMIT_END_SHA "<permit end sha>"
 #define MARKER REDLOCK_MARKER_KEY
-#define EXPIRE "<wait until it has expired>" /* and the key */
+#define EXPIRE "<wait until it has expired>" /* followed by the key */
 
 #define A "0123456789012345678901234567890123456789"
 #define B "abcdefabcdefabcdefabcdefabcdefabcdefabcd"
@@ -65,12 +65,15 @@
 /* A step that fills a key's queue: its key, the number of waiters, their channel, their form. */
 #define CROWD "<crowd>"
 
-/* A step that sends PASS until it is through: the key, the form, and how often at the most. */
+/*
+ * A step that sends PASS until nothing is left to pass on: the key, the form, and the maximum
+ * number of calls.
+ */
 #define PASS_ON "<pass on>"
 
 /*
- * The one channel that somebody has subscribed to by its name, and one that nobody has: another
- * subscribes to all channels by a pattern.
+ * The only channel with a subscriber by name, and a channel without one. Another client subscribes
+ * to all channels by a pattern.
  */
 #define HEARD "redlock:heard"
 #define UNHEARD "redlock:unheard"
@@ -80,7 +83,7 @@ struct test_case {
     const char *steps[STEPS_MAX][WORDS_OF_STEP_MAX];
 };
 
-/* Steps of more than one table. */
+/* Steps used by more than one table. */
 #define PERMIT(key, token, fence, permits)                                                         \
     { "EVAL", PERMIT_TEXT, "1", key, token, LONG, fence, LONGER, permits }
 #define SHARE(value, ttl)                                                                          \
@@ -94,7 +97,7 @@ struct test_case {
 #define COUNTER                                                                                    \
     { "GET", "k::fence" }
 
-/* Of locks without waiters (cases_locks.c), and of waiters (cases_queues.c). */
+/* Cases of locks without waiters (cases_locks.c); of waiters (cases_queues.c). */
 extern const struct test_case lock_cases[];
 extern const size_t lock_case_count;
 extern const struct test_case queue_cases[];

@@ -1,4 +1,4 @@
-/* Locks without waiters, the commands beside scripts, and what all connections say. */
+/* Locks without waiters, the commands besides scripts, and the commands of every connection. */
 #include "cases.h"
 
 #define BEAT_OF(last, first, id)                                                                   \

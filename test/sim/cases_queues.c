@@ -1,16 +1,19 @@
-/* Waiters: their entries, and whom a key or a permit that comes free is given to, and told of. */
+/*
+ * Waiters: their entries, and which of them gets, and is notified of, a key or permit that comes
+ * free.
+ */
 #include "cases.h"
 
 #define C "cccccccccccccccccccccccccccccccccccccccc"
 #define D "dddddddddddddddddddddddddddddddddddddddd"
 #define FOREIGN "of another make"
 
-/* Tickets that no clock has reached: nobody has waited for long. */
+/* Tickets that no clock has reached: these waiters have not waited long. */
 #define FIRST "8000000000000001"
 #define SECOND "8000000000000002"
 #define THIRD "8000000000000003"
 
-/* A value of a permit's waiter in the line: its first 20 digits. */
+/* A value of a permit's waiter in the queue: its first 20 digits identify it. */
 #define A_IN_QUEUE "0123456789012345678900000000000000000000"
 #define B_IN_QUEUE "abcdefabcdefabcdefab00000000000000000000"
 
@@ -18,7 +21,10 @@
     { "SET", key, token, "PX", LONG }
 #define QUEUE(channel, token, form, ticket)                                                        \
     { "EVAL", QUEUE_TEXT, "1", "k", channel, token, LONG, LONG, form, LONGER, ticket }
-/* A waiter with a reservation of 100 ms: it counts as hung 400 ms after it was told to ask. */
+/*
+ * A waiter with a reservation of 100 ms: it counts as hung 400 ms after it was notified to ask
+ * again.
+ */
 #define QUEUE_BRIEFLY(channel, token, form, ticket)                                                \
     { "EVAL", QUEUE_TEXT, "1", "k", channel, token, LONG, "100", form, LONGER, ticket }
 #define PASS(key, form)                                                                            \
@@ -85,7 +91,7 @@ const struct test_case queue_cases[] = {
      {HELD("k", C), QUEUE(UNHEARD, A, "0", FIRST), QUEUE(HEARD, A, "0", FIRST),
       ENTRY("k", A, HEARD, "0"), IN_QUEUE("k")}},
     {"queue: a release gives the key to the first in line, and the last one frees the key",
-     {{"SET", "k::fence", FIRST}, /* no ticket is a hint for so large a counter */
+     {{"SET", "k::fence", FIRST}, /* a ticket cannot be the hint for such a large counter */
       HELD("k", C),
       QUEUE(HEARD, A, "1", FIRST),
       QUEUE(HEARD, B, "0", SECOND),
@@ -486,7 +492,7 @@ const struct test_case queue_cases[] = {
       QUEUE_PERMIT("k:0", HEARD, B, SECOND, "1"), PERMIT_RELEASE("k:0", C, "0"), PERMITS_IN_QUEUE,
       PERMIT("k:0", D, "0", "1"), QUEUE_PERMIT("k:0", HEARD, B, SECOND, "1")}},
     {"queue permit: fenced, each by its own counter",
-     {{"SET", "k:0::fence", FIRST}, /* no ticket is a hint for so large a counter */
+     {{"SET", "k:0::fence", FIRST}, /* a ticket cannot be the hint for such a large counter */
       HELD("k:0", C),
       QUEUE_PERMIT_FENCED("k:0", HEARD, A, FIRST, "1"),
       PERMIT_RELEASE("k:0", C, "0"),

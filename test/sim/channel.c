@@ -1,16 +1,16 @@
 /*
  * A node's channel (lib/node/channel.h) in simulated worlds: one process with one node, and every
- * fault of the network, of the server and of the process, one after the other. A seed decides
- * everything, as in redlock-sim.
+ * fault of the network, the server and the process, one after the other. A seed decides everything,
+ * as in redlock-sim.
  *
- *     redlock-sim-channel [FIRST [LAST [trace]]]
+ *   redlock-sim-channel [FIRST [LAST [trace]]]
  *
  * In each world:
  *   - on_ready and on_broken alternate, and no message comes between on_broken and on_ready;
- *   - each name is new, and a message that was published to a name is never heard under another;
+ *   - each name is new, and a message published to a name is never received under another;
  *   - a ready channel has subscribed to its name at the server that its node's connection leads to;
- *   - when all faults have ended the channel becomes ready within a bound, and messages arrive;
- *   - when nobody wants it any more no connection is left, and all memory is given back.
+ *   - after all faults have ended the channel becomes ready within a bound, and messages arrive;
+ *   - once the channel is not wanted any more no connection is left, and all memory is freed.
  */
 #include "check.h"
 #include "network.h"
@@ -45,16 +45,17 @@ struct stage {
     struct uplink commands;
     struct channel channel;
     struct timer heartbeat;
-    bool has_failed; /* the client could not be made for want of memory */
-    bool is_ready;   /* on_ready was called, and on_broken was not */
+    bool has_failed; /* out of memory, so the client could not be created */
+    bool is_ready;   /* on_ready was called, and on_broken has not followed */
     bool has_faults;
     char uri[64];
-    char names[NAMES_MAX][CHANNEL_NAME_SIZE]; /* of the channel, when it was ready */
+    /* the channel's names, each recorded when it was ready */
+    char names[NAMES_MAX][CHANNEL_NAME_SIZE];
     unsigned name_count;
     uint64_t messages; /* number of messages so far */
 };
 
-static struct stage *stage; /* of the world that runs */
+static struct stage *stage; /* the stage of the running world */
 
 #define REQUIRE(condition, ...)                                                                    \
     do {                                                                                           \
@@ -63,7 +64,7 @@ static struct stage *stage; /* of the world that runs */
         }                                                                                          \
     } while (0)
 
-/* ---- what the channel tells ---- */
+/* ---- what the channel reports ---- */
 
 static const char *name_now(void) {
     return stage->names[stage->name_count - 1];
@@ -105,7 +106,7 @@ static void on_broken(struct channel *channel) {
     stage->is_ready = false;
 }
 
-/* The messages are the names that they were published to. */
+/* Each message is the name that it was published to. */
 static void on_message(struct channel *channel, const char *text, size_t length) {
     REQUIRE(stage->is_ready && channel_is_ready(channel),
             "a message to a channel that is not ready");
@@ -171,7 +172,7 @@ static void set_heartbeat(uint64_t now) {
     }
 }
 
-/* The heartbeat of the client; now and then nobody waits any more. */
+/* Fires the client's heartbeat; now and then no waiter is left. */
 static void on_heartbeat(void *arg) {
     uint64_t now = clock_now();
     (void)arg;
@@ -228,7 +229,7 @@ static void die(void) {
 
 /* ---- the world ---- */
 
-/* Has the server publish to the channel's name, as a script does that some other client calls. */
+/* Makes the server publish to the channel's name, as a script called by another client does. */
 static void on_publication(void *owner) {
     struct words words = {.count = 3};
     (void)owner;
@@ -334,7 +335,7 @@ static void heal(void) {
     running = NULL;
 }
 
-/* The channel is ready after the longest of all waits, and stays so. */
+/* Checks that the channel is ready after the longest of all waits, and stays ready. */
 static void be_alive(void) {
     uint64_t messages;
     pass(CHANNEL_REFUSED_NANOS / MS + 4 * STALL_MS + 4000);
@@ -355,7 +356,7 @@ static void be_unwanted(void) {
     REQUIRE(!channel_is_ready(&stage->channel), "still ready");
 }
 
-/* Returns whether nothing was violated. */
+/* Returns whether no invariant was violated. */
 static bool run(uint64_t seed, FILE *trace, uint64_t *names) {
     bool is_good;
     begin(seed, trace);

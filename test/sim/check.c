@@ -1,6 +1,6 @@
 /*
- * Checks tokens, the validity of locks, and the news told to applications. The commands on the wire
- * are checked by check_sent.c, check_effects.c and check_promises.c.
+ * Checks tokens, the validity of locks, and the notifications to applications. check_sent.c,
+ * check_effects.c and check_promises.c check the commands on the wire.
  */
 #include "checker.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory bound of a client: more than a client of a simulated application ever needs. */
+/* Memory limit of a client: more than a client of a simulated application ever needs. */
 #define MEMORY_MAX (8 * 1024 * 1024)
 
 void check_init(struct checker *checker, struct network *network, unsigned keys) {
@@ -35,10 +35,10 @@ void check_finish(struct checker *checker) {
 
 /* ---- tokens ---- */
 
-/* The first of the digits that are a token's number: behind those that name an entry. */
+/* Start of the digits that are a token's number: after those that identify an entry. */
 #define NUMBER_AT ENTRY_ID_LENGTH
 
-/* Returns the token of the try before, of the same request, which stands in `text`, or NULL. */
+/* Returns the token, in `text`, of the same request's previous try; NULL if there is none. */
 static const struct token *try_before(const struct checker *checker,
                                       const struct event_base *process, const char *text) {
     uint32_t number = check_token_of(checker, text, strnlen(text, 40));
@@ -179,6 +179,7 @@ static void check_promises(struct checker *checker, const struct hold *hold) {
     const struct token *token = &checker->tokens[hold->token];
     uint32_t list = checker->lists[hold->process->index];
     uint64_t best = promised_by(token, list, hold->keys, check_quorum_of(list));
+    /* Redlock, step 3: the validity ends no later than the last promise that a quorum reaches. */
     if (hold->end > best + 1000 &&
         !checker->clocks_jump) { /* tolerance for the rounding of a double */
         violate(checker->world, INVARIANT_QUORUM,
@@ -190,7 +191,7 @@ static void check_promises(struct checker *checker, const struct hold *hold) {
 
 /*
  * Checks that a quorum of servers backs a valid lock. A server that grants nothing after a restart
- * counts as backing all that it had granted before.
+ * still backs all that it had granted before.
  */
 void check_backing(struct checker *checker, const struct hold *hold) {
     const struct network *network = checker->network;
@@ -203,6 +204,7 @@ void check_backing(struct checker *checker, const struct hold *hold) {
     for (unsigned i = 0; i < network->server_count; i++) {
         const struct server *server = &network->servers[i];
         uint64_t keeps_until = check_kept_until(checker, i, hold->token);
+        /* A young or stopped server grants nothing meanwhile; an evicted key is in doubt. */
         backing +=
             check_is_listed(list, i) && (keeps_until >= end || server->young_until >= end ||
                                          check_evicted_until(checker, i, hold->keys) >= end ||
@@ -243,7 +245,7 @@ static void check_alone(struct checker *checker, struct hold *hold) {
     }
 }
 
-/* Checks that there are no more holders than permits, whatever permits they hold. */
+/* Checks that there are no more holders than permits, whichever permits they hold. */
 static void check_number(struct checker *checker) {
     const struct hold *hold;
     unsigned count = 0;
@@ -256,8 +258,10 @@ static void check_number(struct checker *checker) {
     }
 }
 
-/* Records the begin of a validity. A lock's timer may be late by less than the margin with which
-   its loss is told: 10 ms, but no more than an eighth of the time left. */
+/*
+ * Records the start of a validity. A lock's timer may be late by less than the margin with which
+ * its loss is reported: 10 ms, at most 1/8 of the time left.
+ */
 static void begin_validity(struct hold *hold) {
     const struct event_base *process = hold->process;
     uint64_t left = hold->end - tempo_read(&process->clock, process->world->now);
@@ -267,6 +271,7 @@ static void begin_validity(struct hold *hold) {
 static void look_at(struct checker *checker, struct hold *hold) {
     uint64_t end = check_reported_end(hold->lock);
     if (end != hold->end) {
+        /* A validity that has ended must not come back, whatever answers still arrive. */
         if (end != 0 && hold->is_over && !checker->clocks_jump) {
             violate(checker->world, INVARIANT_REVIVAL,
                     "process %u had lost key %u, and claims it again (token %" PRIu32 ")",
@@ -324,7 +329,7 @@ void check_next_list(struct event_base *process, uint32_t list) {
 
 /*
  * Records that the keys are kept from others, for the time less the allowance for clocks. A key
- * held by grants in doubt keeps nobody out.
+ * held by grants in doubt keeps no other client out.
  */
 static void record_stay(const struct hold *hold, uint64_t since, uint64_t ms) {
     struct checker *checker = checker_of(hold->process->world);
@@ -362,11 +367,11 @@ static void check_nobody_stays(struct checker *checker, const struct hold *hold)
     }
 }
 
-/* ---- what applications are told ---- */
+/* ---- what applications are notified of ---- */
 
 /*
- * Returns whether the library took the lock by pushes: in the round of QUEUE itself, or in one that
- * confirmed them, which a lock without a fence has for nothing else.
+ * Returns whether the library acquired the lock by pushes: in the round of QUEUE itself, or in a
+ * RAISE that confirmed them. A lock without a fence has no other reason for a RAISE.
  */
 static bool is_by_pushes(const redlock_lock *lock) {
     const struct round *round = &lock->flight->round;
@@ -400,6 +405,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
         check_replicas(checker, hold);
     }
     hold->end = check_reported_end(lock);
+    /* Redlock, step 3: success requires a validity above the minimum. */
     if (hold->end <= now || hold->end - now <= min_validity) {
         violate(checker->world, INVARIANT_QUORUM,
                 "process %u was told that it has key %u, but its validity is %" PRIu64
@@ -511,8 +517,8 @@ void check_not_lost(const struct hold *hold) {
 }
 
 /*
- * Checks that the loss was told in time. The loop's lateness is below the margin, if the margin is
- * the full one.
+ * Checks that the loss was reported in time. The loop's lateness is below the margin if the margin
+ * is not shortened.
  */
 void check_expired(const struct hold *hold) {
     struct checker *checker = checker_of(hold->process->world);
@@ -574,7 +580,7 @@ static void check_left_token(const struct checker *checker, const struct master 
     }
 }
 
-/* Checks that a key outlives its readers by a millisecond at the most. */
+/* Checks that a key outlives its readers by 1 ms at most. */
 static void check_left_readers(struct checker *checker, struct master *master, unsigned key,
                                int64_t expires_ms) {
     const struct store_key *readers = check_beside(checker, master, key, READERS_SUFFIX);
@@ -594,8 +600,8 @@ static void check_left_readers(struct checker *checker, struct master *master, u
 }
 
 /*
- * Checks that an entry is not left because nobody gave it up. A server that was asked to, and
- * refused, is asked again only for as long as it may have the key: a grant is then given back.
+ * Checks that an entry is not left over because its client did not leave the queue. A server that
+ * refused the LEAVE is sent it again only while it may have the key, as any grant is then released.
  */
 static void check_left_entry(const struct checker *checker, const struct master *master,
                              unsigned key, const char *text, size_t length) {
@@ -620,7 +626,7 @@ static void check_leftover(struct checker *checker, struct master *master, unsig
 
 void check_leftovers(struct checker *checker) {
     if (checker->clocks_jump) {
-        return; /* a client that believes a TTL to be over does not send the release again */
+        return; /* a client that considers a TTL over does not send the release again */
     }
     for (unsigned i = 0; i < checker->network->server_count; i++) {
         for (unsigned key = 0; key < checker->key_count; key++) {

@@ -1,8 +1,7 @@
 /*
- * The invariants. The simulator tells the checker which commands are sent, what servers did, which
- * answers were delivered, and what an application was told; the checker compares all this with the
- * validity of locks. Of the library it reads a lock's token and the end of its validity, and
- * nothing else.
+ * The invariants. The simulator reports to the checker the commands sent, their effects at servers,
+ * the answers delivered, and the notifications to applications. The checker compares all this with
+ * the validity of locks. Of the library it reads only a lock's token and the end of its validity.
  */
 #ifndef REDLOCK_SIM_CHECK_H
 #define REDLOCK_SIM_CHECK_H
@@ -22,29 +21,28 @@
 #define NO_TOKEN UINT32_MAX
 
 /*
- * A lock that an application was told it holds, and that it has neither released nor been told to
- * have lost.
+ * A lock reported as acquired to an application, which has neither released it nor been notified of
+ * its loss.
  */
 struct hold {
     LIST_ENTRY(hold) link;
     struct event_base *process;
     redlock_lock *lock;
-    unsigned key;  /* the only key, or the least */
-    uint32_t keys; /* mask: all its keys */
+    unsigned key;  /* its only key, or the lowest */
+    uint32_t keys; /* mask of all its keys */
     bool is_reader;
     uint32_t token;
     uint64_t began;    /* start of the round that acquired it, in true time */
     uint64_t end;      /* end of its validity as last seen, by the process's clock; 0: not valid */
     bool is_over;      /* whether its validity has ended, and must not come back */
     bool is_disturbed; /* whether the process was paused or preempted since the validity began */
-    uint64_t excused_until; /* until then, the lock may have no quorum without grants that are in
-                               doubt */
-    bool was_overlapped;    /* whether its overlap is counted already */
+    uint64_t excused_until; /* until then, the lock may have no quorum without grants in doubt */
+    bool was_overlapped;    /* whether its overlap was counted already */
     bool was_shared;        /* whether it was shared with another reader */
 };
 LIST_HEAD(hold_list, hold);
 
-/* A fence, and the instant at which an application was told it. */
+/* A fence, and the instant at which it was reported to an application. */
 struct fence {
     uint64_t number, reported_at;
 };
@@ -55,68 +53,69 @@ struct fences {
     size_t count, capacity;
 };
 
-/* A mask of keys that no other client may get for a while. */
+/* A mask of keys that no other client may acquire for a while. */
 struct stay {
     uint32_t keys;
-    bool is_reader; /* whether the keys were shared: other readers may still get them */
+    bool is_reader; /* whether the keys were shared, so that other readers may still acquire them */
     uint64_t until;
 };
 
-/* A loss of keys at a server, and the time for which clients may not know it. */
+/* A loss of keys at a server, and the time for which clients may not know of it. */
 struct doubt {
     uint64_t began;
-    uint64_t unseen_until;  /* grants until then may count */
-    uint64_t unknown_until; /* grants until then may count for a client that has not heard the
-                               server before */
-    uint64_t over_at;       /* no client relies on the lost keys from then on */
+    uint64_t unseen_until; /* grants until then may count */
+    /* grants until then may count for a client that had no answer from the server before */
+    uint64_t unknown_until;
+    uint64_t over_at; /* no client relies on the lost keys from then on */
 };
 
-/* The first beat of a server that a client heard, by the instant at which the server gave it. */
+/* A client's first heartbeat answer from a server, by the instant at which the server gave it. */
 struct heard {
     unsigned life;
     uint64_t at;
 };
 
-/* Number of stays that are kept: older ones are over. */
+/* Number of stays to keep: older ones are over. */
 #define STAYS_MAX 16
 
 /* An application's question about a key. */
 struct look {
     unsigned key;
-    uint32_t token;  /* token of a hold of the key that was valid when the question was asked; or
-                        NO_TOKEN */
+    /* token of a hold of the key that was valid at the time of the question; or NO_TOKEN */
+    uint32_t token;
     uint64_t fence;  /* fence that the question is about */
-    uint64_t newest; /* largest fence of the key that had been told when the question was asked */
+    uint64_t newest; /* largest fence of the key reported before the question */
     uint64_t asked_at;
-    unsigned moves; /* changes of the process's lists by then */
+    unsigned moves; /* number of changes of the process's lists at the time of the question */
 };
 
-/* Number of channels that are remembered of a token: those of all nodes, several times. */
+/* Number of channels to remember for a token: those of all nodes, several times. */
 #define CHANNELS_MAX 32
 
-/* A token, and the servers' keys for it. */
+/* A token, and the servers' keys that have it. */
 struct token {
     char text[41];
     struct event_base *process;
     unsigned life;                /* number of the life of the process's client */
-    unsigned key;                 /* least of its keys; KEYS_MAX: not sent yet */
-    uint32_t keys;                /* mask: all its keys */
+    unsigned key;                 /* lowest of its keys; KEYS_MAX: not sent yet */
+    uint32_t keys;                /* mask of all its keys */
     uint64_t first_sent;          /* instant of the first send, by the process's clock */
     int64_t ticket;               /* its request's ticket; 0: none was sent */
-    bool is_redrawn;              /* whether the request has got another ticket once */
-    bool is_queued;               /* whether an entry was asked for under the token */
-    uint32_t asked[CHANNELS_MAX]; /* marks of the latest channels that were sent with it */
+    bool is_redrawn;              /* whether the request has drawn another ticket once */
+    bool is_queued;               /* whether an entry was requested under the token */
+    uint32_t asked[CHANNELS_MAX]; /* marks of the latest channels sent with it */
     unsigned asked_count;
-    uint64_t acquired_at; /* true instant of the news that it is acquired */
+    uint64_t acquired_at; /* true instant at which the acquisition was reported */
     unsigned handovers;   /* number of requests that it was handed over to */
-    bool is_between;      /* whether the latest of them is to be told of that yet */
-    bool is_reader;   /* whether the token belongs to a reader, and stands in lists of readers */
-    bool is_acquired; /* whether its application was told that it has the lock */
-    bool is_over;     /* whether the request failed, or the lock was released */
-    bool is_notification_due; /* whether its client is closed, and its holder was not told so yet */
-    uint64_t failed;          /* refused allocations of its process when the token was made */
-    unsigned moves;           /* changes of the process's lists when the token was made */
-    /* True time until which each node certainly keeps the key for the token. */
+    bool is_between;      /* whether the latest of them is yet to be notified of that */
+    bool is_reader;       /* whether the token belongs to a reader, and is listed among readers */
+    bool is_acquired;     /* whether the application was notified that it has the lock */
+    bool is_over;         /* whether the request failed, or the lock was released */
+    /* whether its client is closed, and its holder is yet to be notified */
+    bool is_notification_due;
+    uint64_t failed; /* number of refused allocations of its process when the token was drawn */
+    unsigned moves;  /* number of changes of the process's lists when the token was drawn */
+    /* True time until which each node is certain to keep the key for the token. */
     uint64_t keeps_until[SERVERS_MAX][KEYS_MAX];
     /* Expiry of the key at each node, and the command that set it. */
     struct expiry {
@@ -125,11 +124,11 @@ struct token {
         uint64_t set_at;  /* instant of the command by the process's clock */
     } expiries[SERVERS_MAX][KEYS_MAX];
     /*
-     * Instant, by the process's clock, until which each node keeps the key, as far as the process's
-     * replies tell.
+     * Instant, by the process's clock, until which each node keeps the key, as far as replies to
+     * the process show.
      */
     uint64_t promised[SERVERS_MAX][KEYS_MAX];
-    /* The grant that each node pushed last. */
+    /* The latest grant that each node pushed. */
     struct pushed {
         uint64_t at;             /* true instant of the push */
         uint64_t until;          /* true time until which the node then kept the key */
@@ -140,39 +139,39 @@ struct token {
      * server lost.
      */
     uint64_t doubtful_until[SERVERS_MAX][KEYS_MAX];
-    uint32_t by_replicas;      /* mask of the servers that granted it as replicas that are known */
+    uint32_t by_replicas;      /* mask of the servers that granted it while known to be replicas */
     bool is_late[SERVERS_MAX]; /* whether a message of a closed connection set the key */
     unsigned set_on[SERVERS_MAX];      /* connection on which the SET was sent; 0: none */
-    unsigned released_on[SERVERS_MAX]; /* connection on which the latest script about the token was
-                                          sent */
+    unsigned released_on[SERVERS_MAX]; /* connection on which the token's latest script was sent */
 };
 
-/* Keys that a command has passed on to waiters, until its other effects are noted. */
+/* Keys that a command has passed on to waiters, until its other effects are recorded. */
 #define PASSES_MAX 64
 struct passes {
     struct pass {
         uint32_t token;
         unsigned key;
-        unsigned heard; /* number of subscribers */
+        unsigned heard; /* number of subscribers that received it */
     } list[PASSES_MAX];
     unsigned count;
-    bool is_mixed;       /* whether the command gives entries to several waiters as well */
+    bool is_mixed;       /* whether the command also gives entries to several waiters */
     bool is_joint;       /* whether the command is about several keys */
-    uint64_t counted_by; /* number of the command that counted subscribers last, and its server */
-    unsigned counted_at, counted; /* number of times that it did: of entries that it has handled */
-    bool has_found_deaf;          /* whether it has met a waiter that does not listen */
-    uint32_t taker; /* token that the command has given the key, if it asks for one place */
-    uint32_t notified[KEYS_MAX]; /* token whose client was told when the key will be free */
+    uint64_t counted_by; /* number of the command that counted subscribers last */
+    /* server of that count, and number of its counts, one for each entry handled */
+    unsigned counted_at, counted;
+    bool has_found_deaf; /* whether it has found a waiter that does not listen */
+    uint32_t taker; /* token that the command has given the key, if it requests a single entry */
+    uint32_t notified[KEYS_MAX]; /* token whose client was notified of the key's expiry */
 };
 
-/* The waiters that servers have told of permits lately. */
+/* The waiters that servers have recently notified of permits. */
 #define OFFERS_MAX 256
 struct offer {
     unsigned server;
     char entry_id[20]; /* the first digits of their tokens */
 };
 
-/* Grants of a server to a process that its replicas have yet to confirm. */
+/* Grants of a server to a process that replicas have yet to confirm. */
 #define UNCONFIRMED_MAX 64
 struct unconfirmed {
     struct {
@@ -183,7 +182,7 @@ struct unconfirmed {
     unsigned count;
 };
 
-/* The lines in which requests wait. */
+/* The queues in which requests wait. */
 enum waiting_queue {
     WAITING_FOR_KEY,
     WAITING_SEVERAL,
@@ -192,23 +191,27 @@ enum waiting_queue {
     WAITING_QUEUES
 };
 
-/* Numbers that show that requests wait in the queue at all. */
+/* Counters that show whether requests wait in queues at all. */
 struct waiting {
-    uint64_t queued[WAITING_QUEUES]; /* answers that gave an entry, or confirmed one */
-    uint64_t pushed;                 /* keys that a push gave to a client, at its arrival */
-    uint64_t taken; /* acquisitions by pushes, confirmed or not, as the library's own round says */
+    uint64_t queued[WAITING_QUEUES]; /* answers that gave or confirmed an entry */
+    uint64_t pushed;                 /* keys that a push gave to a client, counted at arrival */
+    /* acquisitions by pushes, confirmed or not, according to the library's own round */
+    uint64_t taken;
 };
 
-/* The upper bound of a server's clock less a process's that the server's beats prove. */
+/* The upper bound, proven by a server's heartbeats, of the server's clock less a process's. */
 struct clock_bound {
     bool is_known;
     int64_t ahead;
-    uint64_t at; /* instant by the process's clock: the bound grows by drift from then on */
+    uint64_t at; /* instant by the process's clock from which the bound grows by drift */
 };
 
 struct load_world;
 
-/* The first in the queue for whom a server keeps readers out, and who has not asked since. */
+/*
+ * The first waiter in the queue, for which a server keeps readers out, and which has not asked
+ * since.
+ */
 struct silence {
     uint32_t token; /* NO_TOKEN: none */
     uint64_t since;
@@ -220,85 +223,89 @@ struct checker {
     struct network *network;
     uint32_t
         lists[PROCESSES_MAX]; /* masks of servers: the list of which each process needs a quorum */
-    uint32_t next_lists[PROCESSES_MAX]; /* masks of servers: the next list, of which each process
-                                           needs a quorum too; 0: none */
-    unsigned moves[PROCESSES_MAX];      /* number of changes of the lists */
+    /* masks of servers: the next list, of which each process needs a quorum too; 0: none */
+    uint32_t next_lists[PROCESSES_MAX];
+    unsigned moves[PROCESSES_MAX]; /* number of changes of the lists */
     bool has_duplicate; /* whether one server is two nodes, with two connections of each client */
-    bool has_caps;      /* whether so few commands may be under way that releases may be put off */
+    bool has_caps; /* whether the limits on commands are so low that releases may be postponed */
     double drift;
     bool keeps_assumptions;  /* whether an overlap is a violation; otherwise overlaps are counted */
-    bool clocks_jump;        /* whether processes' clocks jump: validity may then come back */
-    bool server_clocks_jump; /* whether servers' clocks jump: keys may then live longer */
+    bool clocks_jump;        /* whether processes' clocks jump, so that validity may come back */
+    bool server_clocks_jump; /* whether servers' clocks jump, so that keys may live longer */
     unsigned db;             /* database of all clients */
     unsigned key_count;
     char keys[KEYS_MAX][200];
-    unsigned permits; /* number of permits of a semaphore, each with one of the keys; 0: the keys
-                         are locks */
+    /* number of permits of a semaphore, each with one of the keys; 0: the keys are locks */
+    unsigned permits;
     char semaphore[200];
-    uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX];  /* longest TTL that was asked for */
+    uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX];  /* longest TTL requested */
     uint32_t released_last[PROCESSES_MAX][KEYS_MAX]; /* token of the latest release */
-    /* The latest channel of each process at each server from which a message has arrived. */
+    /* The latest channel of each process at each server on which a message has arrived. */
     char channels[PROCESSES_MAX][SERVERS_MAX][SIM_CHANNEL_MAX + 1];
-    uint32_t set_last[SERVERS_MAX][KEYS_MAX]; /* token that the node was given last */
+    uint32_t set_last[SERVERS_MAX][KEYS_MAX]; /* latest token given to the node */
     struct token *tokens;
     uint32_t token_count, token_capacity;
     struct hold_list holds;
     bool is_fenced;
     bool has_readers;
     bool
-        keeps_counters; /* whether nodes keep counters: then fences grow, whatever else is broken */
+        /* whether nodes keep their counters: then fences grow, whatever else fails */
+        keeps_counters;
     struct fences fences[KEYS_MAX];
     redlock_gate gates[KEYS_MAX]; /* gates of the resources that the keys guard */
 
     uint64_t unseen; /* longest time for which a server's loss may be unknown to its clients; ns */
-    uint64_t lasts;  /* longest time that a lock lasts; ns */
+    uint64_t lasts;  /* longest lifetime of a lock; ns */
     struct doubt losses[SERVERS_MAX][KEYS_MAX], jumps[SERVERS_MAX];
-    /* Instant from which on every client knows that the server is a replica; 0: it is a master. */
+    /* Instant from which every client knows that the server is a replica; 0: it is a master. */
     uint64_t replica_from[SERVERS_MAX];
     uint64_t evicted_until[SERVERS_MAX]
                           [KEYS_MAX]; /* until then, a client may rely on the evicted key */
-    int64_t set_back_ms[SERVERS_MAX]; /* sum of the setbacks of the servers' clocks so far: keys
-                                         live longer by this */
+    /* sum of the setbacks of the servers' clocks, by which keys live longer */
+    int64_t set_back_ms[SERVERS_MAX];
     struct heard heard[PROCESSES_MAX][SERVERS_MAX];
     struct clock_bound clock_bounds[PROCESSES_MAX][SERVERS_MAX];
     bool has_guards;
     uint64_t disturbed_at[PROCESSES_MAX]; /* instant of the process's latest pause or preemption */
     unsigned
-        is_closing[PROCESSES_MAX]; /* number of the life of the client that is closed, plus one */
+        is_closing[PROCESSES_MAX]; /* number of the life of the client that is closed, plus 1 */
 
-    uint32_t wait_replicas; /* number of replicas that have to confirm a grant; 0: none */
+    uint32_t wait_replicas; /* number of replicas that must confirm a grant; 0: none */
     struct silence silences[SERVERS_MAX][KEYS_MAX];
     struct passes passes;
     struct offer offers[OFFERS_MAX];
-    unsigned offer_count; /* number of those told so far */
+    unsigned offer_count; /* number of offers so far */
     struct unconfirmed unconfirmed[PROCESSES_MAX][SERVERS_MAX];
     struct stay stays[STAYS_MAX];
     unsigned stay_count; /* number of stays so far */
 
-    uint64_t acquired, lost, failed, released; /* outcomes told to applications */
-    uint64_t fenced, raised; /* acquisitions with a fence; and those that took a second round */
+    uint64_t acquired, lost, failed, released; /* outcomes reported to applications */
+    uint64_t fenced, raised; /* acquisitions with a fence; those of them that took a second round */
     uint64_t stayed;         /* locks released early, or left behind by a process that died */
     uint64_t permits_held;   /* acquisitions of a permit */
-    uint64_t permits_second; /* of them: by a second round trip */
-    uint64_t permits_later;  /* of them: after more round trips, or after a pause */
+    uint64_t permits_second; /* those by a second round trip */
+    uint64_t permits_later;  /* those after more round trips, or after a pause */
     uint64_t overlaps;       /* holds that were valid while another hold of the key was */
-    uint64_t shared;         /* readers that were let in while another reader was */
-    uint64_t excused;        /* holds that were valid beside another one, and are excused */
+    uint64_t shared;         /* readers admitted while another reader held the key */
+    uint64_t excused;        /* excused holds that were valid beside another one */
     uint64_t looks;          /* questions about keys that were answered with certainty */
     struct waiting waiting;
     uint64_t passed;      /* keys that servers passed on to waiters */
-    uint64_t handed_over; /* locks that went to another request of their client */
+    uint64_t handed_over; /* locks handed over to another request of their client */
 };
 
 void check_init(struct checker *checker, struct network *network, unsigned keys);
 void check_finish(struct checker *checker);
 
-/* ---- told by the simulated outside ---- */
+/* ---- reported by the simulated outside ---- */
 
-/* Draws a token. Of a request's later try `text` is, when called, the token of the one before. */
+/*
+ * Draws a token. For a request's later try `text` contains, on entry, the token of the previous
+ * one.
+ */
 void check_new_token(struct event_base *process, char text[41]);
 void check_sent(struct link *link, const char *data, size_t length);
-/* Checks the effects of a command that a server has run or refused. The array is the caller's. */
+/* Checks the effects of a command that a server has run or refused. The caller owns the array. */
 struct effect *check_effects(const struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count);
 bool check_is_beat(const struct words *words);
@@ -314,41 +321,42 @@ void check_listens(struct event_base *process, struct link *link);
 
 /* Takes a text that was published to a process. */
 void check_pushed(struct event_base *process, unsigned server, const char *text, size_t length);
-/* Records that a server has lost its keys, and tells its clients by its restart. */
+/* Records that a server has lost its keys in a restart, which shows its clients the loss. */
 void check_forgotten(struct master *master);
 /*
  * Called after check_forgotten, when no client knows of the loss yet. `is_young`: the marker shows
- * each client that the memory is new; otherwise only clients that have heard the server before can
- * tell.
+ * each client that the memory is new; otherwise only clients with an earlier answer of the server
+ * can tell.
  */
 void check_flushed(struct master *master, bool is_young);
 /*
- * After check_forgotten: the server is a replica, since now (the clients do not know yet) or since
- * before.
+ * Records, after check_forgotten, that the server is a replica. `is_new`: it has just become one,
+ * which clients do not know yet.
  */
 void check_followed(struct master *master, bool is_new);
 /* Records that a replica is a master again, or has ended. */
 void check_promoted(struct master *master);
-/* Records that a server has lost these keys (a mask); no client is ever told. */
+/* Records that a server has lost the keys of a mask, of which no client is ever notified. */
 void check_evicted(struct master *master, uint32_t keys);
-/* Records that a server's clock was set. `is_seen`: in a restart in which clients hear the clock
-   before anything else. `is_young`: because of that restart, no client relies on the server
-   anyway. */
+/*
+ * Records that a server's clock was set. `is_seen`: in a restart, where clients read the clock
+ * before anything else. `is_young`: because of that restart no client relies on the server anyway.
+ */
 void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_young);
-/* Records that a message has arrived at a process's socket, and was not read yet. */
+/* Records that a message has arrived at a process's socket, where it is still unread. */
 void check_arrived(const struct link *link, const struct message *message);
 void check_delivered(struct link *link, const struct answer *answer, uint64_t sent_at);
 /* Checks before and after each stretch of a process's code in which no time passes. */
 void check_process(struct event_base *process, bool was_disturbed);
 /* Records the servers of which a client needs a quorum from now on. */
 void check_lists(struct event_base *process, uint32_t list);
-/* Records the next servers of which it needs a quorum too; 0: none any more. */
+/* Records the next servers, of which it needs a quorum too; 0: none any more. */
 void check_next_list(struct event_base *process, uint32_t list);
 
-/* ---- told by the application ---- */
+/* ---- reported by the application ---- */
 
 /*
- * Records REDLOCK_OK of an acquisition. `hold` is the caller's memory, and ends with check_unheld.
+ * Records REDLOCK_OK of an acquisition. `hold` is the caller's memory; check_unheld ends its use.
  */
 void check_held(struct hold *hold, struct event_base *process, redlock_lock *lock, uint32_t keys,
                 redlock_mode mode, uint64_t min_validity);
@@ -357,45 +365,49 @@ unsigned check_permit(struct checker *checker, const redlock_lock *lock);
 /* Checks the fence of an acquisition that began at `began_at`, in true time. */
 void check_fence(const struct hold *hold, uint64_t began_at);
 void check_unheld(struct hold *hold);
-/* Checks that a hold that is being released, and whose loss has not been told, is not over. */
+/*
+ * Checks that the validity of a hold that is being released, without a reported loss, is not over.
+ */
 void check_not_lost(const struct hold *hold);
-/* Records that the application relies on the hold without looking at its validity. */
+/* Records that the application relies on the hold without checking its validity. */
 void check_used(struct hold *hold);
 /* Checks on_lost with REDLOCK_EEXPIRED. */
 void check_expired(const struct hold *hold);
-/* Checks REDLOCK_OK of an extension that was asked for at `asked_at`, by the process's clock. */
+/* Checks REDLOCK_OK of an extension that was requested at `asked_at`, by the process's clock. */
 void check_extended(struct hold *hold, uint64_t asked_at);
 /*
- * Records that the request of this token has failed, or that the lock is to be released: no key may
- * stay.
+ * Records that the request with this token has failed, or that the lock is about to be released: no
+ * key may stay.
  */
 void check_over(struct event_base *process, const redlock_lock *lock);
 /*
- * Records that a lock that was released, in spite of check_over, may become the next request's: of
+ * Records that a released lock, in spite of check_over, may be handed over to the next request of
  * the same process, under the same token.
  */
 void check_parting(struct event_base *process, const redlock_lock *lock);
 
 /*
- * Checks an acquisition, which may be by such a lock. The request began at `began_at`, in true
- * time; a token is handed over `most` times.
+ * Checks an acquisition, which may be such a handover. The request began at `began_at`, in true
+ * time; a token is handed over at most `most` times.
  */
 void check_handed_over(struct event_base *process, const redlock_lock *lock, uint64_t began_at,
                        uint32_t most);
 
-/* Note that a hold is released, or that its process dies, and that no other client may get its
-   keys for min_hold_ms after the round that got it, or for lock_delay_ms after its validity. */
+/*
+ * Record that a hold is released, or that its process dies: no other client may acquire its keys
+ * for min_hold_ms after the round that acquired it, or for lock_delay_ms after its validity.
+ */
 void check_stays(const struct hold *hold, uint64_t min_hold_ms);
 void check_delays(const struct hold *hold, uint64_t lock_delay_ms);
 
 /*
- * Records that a hold's client is being closed: on_lost must come before the release is sent.
- * check_notified notes that on_lost came.
+ * Records that a hold's client is being closed: on_lost must precede the release. check_notified
+ * records that on_lost was called.
  */
 void check_closed(const struct hold *hold);
 void check_notified(struct event_base *process, const redlock_lock *lock);
 
-/* Records a question about a key; about `fence`, if it is a question about a fence. */
+/* Records a question about a key, and about `fence` if it is a question about a fence. */
 void check_asks(struct look *look, struct event_base *process, unsigned key, uint64_t fence);
 /* Checks REDLOCK_OK of an inspection. */
 void check_seen(const struct look *look, struct event_base *process, const redlock_view *view);
@@ -405,8 +417,7 @@ void check_compared(const struct look *look, struct event_base *process, redlock
 /* ---- at the end ---- */
 
 /*
- * Checks that no key is left of a request that ended, after the network has been whole for long
- * enough.
+ * Checks that no ended request has left a key, after the network has been intact for long enough.
  */
 void check_leftovers(struct checker *checker);
 

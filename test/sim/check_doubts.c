@@ -1,10 +1,10 @@
 /*
  * Servers that lose keys, or whose clocks jump, while guards keep promise 1. A server that guards
- * distrust backs all that it had granted before: its new grants do not count (`young_until`). A
- * loss that guards cannot see yet, or not at all, is a doubt: a grant that the server carries out
- * meanwhile may count although another client still relies on the lost keys. A hold that has no
- * quorum without such grants is excused from being alone, until no client can rely on the lost keys
- * any more. README.md says when.
+ * distrust still backs all that it had granted before, but its new grants do not count
+ * (`young_until`). A loss that guards cannot detect yet, or cannot detect at all, is a doubt: a
+ * grant that the server makes meanwhile may count although another client still relies on the lost
+ * keys. A hold without a quorum of other grants may overlap with another one until no client can
+ * rely on the lost keys any more. README.md says when.
  */
 #include "checker.h"
 
@@ -18,7 +18,7 @@ static uint64_t over_at(const struct checker *checker) {
     return checker->world->now + checker->lasts;
 }
 
-/* Forgets what the server kept: the keys are gone. */
+/* Forgets the server's lost keys. */
 static void forget(struct checker *checker, unsigned server, uint32_t keys) {
     for (; keys != 0; keys &= keys - 1) {
         unsigned key = (unsigned)__builtin_ctz(keys);
@@ -80,9 +80,7 @@ void check_evicted(struct master *master, uint32_t keys) {
     }
 }
 
-/*
- * Returns the true time until which the server keeps the key of a token, after its clock was set.
- */
+/* Returns the true time until which the server keeps the key of a token after its clock was set. */
 static uint64_t kept_by(const struct checker *checker, struct master *master, uint32_t number,
                         unsigned key) {
     const char *name = checker->keys[key];
@@ -92,6 +90,7 @@ static uint64_t kept_by(const struct checker *checker, struct master *master, ui
         int64_t listed_ms = check_listed(checker, master, number);
         return listed_ms != 0 ? master_keeps_until(master, listed_ms) : 0;
     }
+    /* If the key is gone or has another value, the server keeps nothing for this token. */
     bool has_it = found != NULL && found->type == STORE_STRING &&
                   check_token_of(checker, found->value, found->value_length) == number;
     return has_it ? master_keeps_until(master, found->expires_ms) : 0;
@@ -113,6 +112,7 @@ void check_clock_set(struct master *master, int64_t by, bool is_seen, bool is_yo
         checker->set_back_ms[master->index] += -by / (int64_t)MS + 1;
         return;
     }
+    /* Keys expired early by a forward jump: until clients learn of it, new grants are in doubt. */
     checker->jumps[master->index] =
         (struct doubt){.began = now,
                        .unseen_until = is_seen ? now : now + checker->unseen,
@@ -135,9 +135,13 @@ static bool has_heard(const struct checker *checker, const struct event_base *pr
     return heard->at != 0 && heard->life == process->life && heard->at < before;
 }
 
-/* Returns whether a grant may count although a client has been given the lost keys. */
+/* Returns whether a grant may count although another client was granted the lost keys. */
 static bool is_doubtful(const struct checker *checker, const struct event_base *process,
                         unsigned server, const struct doubt *doubt, uint64_t granted_at) {
+    /*
+     * After the loss is visible, a client without an earlier answer may still believe the old
+     * memory.
+     */
     return granted_at >= doubt->began && (granted_at < doubt->unseen_until ||
                                           (granted_at < doubt->unknown_until &&
                                            !has_heard(checker, process, server, doubt->began)));
@@ -155,6 +159,7 @@ void check_granted(struct checker *checker, const struct event_base *process, un
         }
     }
     uint64_t replica_from = checker->replica_from[server];
+    /* Trust: a replica's grant may not count once every client knows the role. */
     bool by_replica = replica_from != 0 && granted_at >= replica_from;
     uint32_t *by_replicas = &checker->tokens[effect->token].by_replicas;
     *by_replicas = (*by_replicas & ~(UINT32_C(1) << server)) | (uint32_t)by_replica << server;
@@ -162,7 +167,7 @@ void check_granted(struct checker *checker, const struct event_base *process, un
 
 /* ---- what is excused ---- */
 
-/* Returns the servers whose grants counted, as far as the application is told. */
+/* Returns the servers whose grants counted, as far as the application knows. */
 static uint32_t counted(const redlock_lock *lock) {
     redlock_node_report reports[SERVERS_MAX + 1];
     size_t count = redlock_report(lock, reports, SERVERS_MAX + 1);
@@ -192,6 +197,7 @@ void check_excuse(const struct checker *checker, struct hold *hold) {
             latest = until > latest ? until : latest;
         }
     }
+    /* During a change of nodes the undoubted grants must be a quorum of both lists. */
     bool is_sound = has_quorum(checker->lists[hold->process->index], sound) &&
                     (next == 0 || has_quorum(next, sound));
     hold->excused_until = is_sound ? 0 : latest;

@@ -1,5 +1,7 @@
-/* Checks the effects of commands at servers: who has a key, and until when, and who gets it
- * next. */
+/*
+ * Checks the effects of commands at servers: which token has a key, until when, and which gets it
+ * next.
+ */
 #include "check_load.h"
 #include "checker.h"
 #include "parsed_call.h"
@@ -8,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Checks that a key of ours never takes the place of another one. */
+/* Checks that a key of ours never replaces another one. */
 static void check_free(struct checker *checker, struct master *master, uint32_t number,
                        unsigned key) {
     uint32_t *last = &checker->set_last[master->index][key];
@@ -38,7 +40,7 @@ void check_ttl(struct checker *checker, const struct master *master, uint32_t nu
     }
 }
 
-/* Returns whether the key is the token's now, and until when by the server's clock. */
+/* Returns whether the token has the key now; reports until when by the server's clock. */
 static bool has_it(const struct checker *checker, struct master *master, uint32_t number,
                    const struct store_key *key, int64_t *expires_ms) {
     if (checker->tokens[number].is_reader) {
@@ -50,7 +52,7 @@ static bool has_it(const struct checker *checker, struct master *master, uint32_
            check_token_of(checker, key->value, key->value_length) == number;
 }
 
-/* Records the expiry of a token's key, and its instant where a command has just set the expiry. */
+/* Records the expiry of a token's key; also its instant if a command has just set the expiry. */
 static const struct expiry *record_expiry(const struct checker *checker, struct token *token,
                                           struct master *master, unsigned index, bool is_new,
                                           int64_t expires_ms) {
@@ -123,9 +125,7 @@ static void record_parsed_call(const struct link *link, const struct parsed_call
     }
 }
 
-/*
- * Records that a key is its token's no more: a call may release it, and pass it on to another one.
- */
+/* Records that a token no longer has its key. The call that releases it may pass the key on. */
 static void record_released(const struct link *link, const struct parsed_call *call) {
     struct checker *checker = checker_of(link->network->world);
     struct master *master = &link->server->master;
@@ -142,8 +142,8 @@ static void record_released(const struct link *link, const struct parsed_call *c
 }
 
 /*
- * Checks that a key was not freed, or left there untold, while somebody stands in the queue; nor
- * given to somebody untold, where nobody asks for it in the same call.
+ * Checks that a key with waiters was not freed, or left without notifying one of them; and that a
+ * key given to a waiter without notifying it was requested in the same call.
  */
 static void check_passed_on(const struct link *link, const struct form *form,
                             const struct parsed_call *call) {
@@ -168,7 +168,7 @@ static void check_head(const struct link *link, const struct word *name) {
     }
 }
 
-/* Records whether a call asks for several entries, and whether it is about several keys. */
+/* Records whether a call requests several entries, and whether it is about several keys. */
 static void record_extent(struct passes *passes, const struct words *words,
                           const struct form *form) {
     struct call_position at = parsed_call_first(words, form);
@@ -184,7 +184,7 @@ static void record_extent(struct passes *passes, const struct words *words,
     passes->is_mixed = askers > 1;
 }
 
-/* Checks what a call that ends permits has done, before its effects are noted. */
+/* Checks the effects of a call that releases permits, before its other effects are recorded. */
 static void check_permit_releases(const struct link *link, const struct words *words,
                                   const struct form *form) {
     struct checker *checker = checker_of(link->network->world);
@@ -204,13 +204,13 @@ static void check_permit_releases(const struct link *link, const struct words *w
     }
 }
 
-/* Returns whether a parsed call gives up an entry. */
+/* Returns whether a parsed call leaves the queue. */
 static bool leaves(const struct form *form, const struct parsed_call *call) {
     return form->script == SCRIPT_LEAVE || form->script == SCRIPT_SHARE_LEAVE ||
            (form->script == SCRIPT_QUEUE && call->releases);
 }
 
-/* Checks a parsed call that gives up an entry, as far as the server has not refused to. */
+/* Checks a parsed call that leaves the queue, unless the server refused it. */
 static void check_leave(const struct link *link, const struct form *form,
                         const struct parsed_call *call, bool is_done) {
     record_released(link, call);
@@ -223,7 +223,9 @@ static void check_leave(const struct link *link, const struct form *form,
     }
 }
 
-/* Checks the parsed calls of a call that may pass keys on, before its effects are noted. */
+/*
+ * Checks the parsed calls of a call that may pass keys on, before its other effects are recorded.
+ */
 static void check_passing(const struct link *link, const struct words *words,
                           const struct form *form, const struct reply *reply) {
     if (form->script == SCRIPT_PERMIT_RELEASE && reply->type != REPLY_ERROR) {
@@ -247,7 +249,7 @@ static void check_passing(const struct link *link, const struct words *words,
     record_extent(&checker_of(link->network->world)->passes, words, form);
 }
 
-/* Counts the entries in an answer, "h<ms>q<waiters ahead>". */
+/* Counts the entries in an answer: "h<ms>q<waiters ahead>". */
 static void count_entries(struct checker *checker, enum script script, const struct reply *reply) {
     static const enum waiting_queue queues[SCRIPT_COUNT] = {[SCRIPT_QUEUE_SET] = WAITING_SEVERAL,
                                                             [SCRIPT_SHARE_QUEUE] = WAITING_READERS,
@@ -258,8 +260,10 @@ static void count_entries(struct checker *checker, enum script script, const str
     }
 }
 
-/* Checks what a call that asked for an entry has done: told those who release, and kept the
- * order. */
+/*
+ * Checks the effects of a call that requested an entry: it sets the flag for releases, and keeps
+ * the order.
+ */
 static void check_queued(const struct link *link, const struct parsed_call *call,
                          const struct effect *effects, unsigned count) {
     struct checker *checker = checker_of(link->network->world);
@@ -280,7 +284,7 @@ static void check_queued(const struct link *link, const struct parsed_call *call
     }
 }
 
-/* Checks what a call has done that took a permit for a waiter, or for another request. */
+/* Checks the effects of a call that took a permit for a waiter, or for another request. */
 static void check_permit_call(const struct link *link, const struct words *words,
                               const struct parsed_call *call, const struct effect *effects,
                               unsigned count) {

@@ -1,10 +1,10 @@
 /*
- * Compares the commands sent, carried out, and answered with the news told to applications.
+ * Compares the commands sent, executed and answered with the notifications to applications.
  *
- * A renewal is known by the connections over which it was sent: answers come in order, so that the
- * answer to the latest renewal is the one after which none is open. A request that raises its
- * counter or confirms its place sends a renewal's command, too: such a round is a part of the
- * acquisition, and not counted among the renewals that must be spread.
+ * A renewal is identified by the connections over which it was sent: answers come in order, so the
+ * answer to the latest renewal is the one after which none is pending. A request that raises its
+ * counter or confirms its entry sends a renewal's command, too: such a round is part of the
+ * acquisition, and does not count among the renewals that must be spread.
  */
 #include "check_load.h"
 
@@ -13,20 +13,22 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* A tenth of a second. */
+/* 1/10 s. */
 #define TENTH (100 * MS)
 
 /* Maximum lateness of the application's timer. */
 #define TICK_LATE (20 * MS)
 
-/* Units of work for each request of a burst: requesting takes time too. */
+/* Units of work for each request of a burst: making requests takes time, too. */
 #define WORK_OF_REQUEST 40
 
-/* Maximum time for which one occurrence may keep the loop. */
+/* Maximum time for which one occurrence may block the loop. */
 #define OCCURRENCE_MOST (10 * MS)
 
-/* Bound of a client's memory beside its locks; and of the memory of each lock, which may be
-   twice as much while calls wait for nodes that are missing or overrun. */
+/*
+ * Memory limits: of a client apart from its locks; and of each lock, which may take twice as much
+ * while calls wait for missing or overloaded nodes.
+ */
 #define MEMORY_BASE (4 * 1024 * 1024)
 #define MEMORY_OF_LOCK 4096
 
@@ -85,7 +87,7 @@ static uint64_t reading_time(const struct load_world *load) {
     return 50 * MS + (uint64_t)load->plan.locks * 100 * load->plan.cost;
 }
 
-/* Returns the maximum time to connect again and to renew all locks. */
+/* Returns the maximum time to reconnect and to renew all locks. */
 static uint64_t return_time(const struct load_world *load) {
     const struct load_plan *plan = &load->plan;
     return (plan->options.stall_timeout_ms + 2 * plan->options.reconnect_delay_max_ms + 100) * MS +
@@ -112,7 +114,7 @@ static void check_spread(const struct crowd *crowd) {
 }
 
 /*
- * Returns whether the loop or a server is back, so that renewals that were impossible are made at
+ * Returns whether the loop or a server has just come back, so that missed renewals are made at
  * once.
  */
 static bool catches_up(const struct crowd *crowd) {
@@ -123,8 +125,8 @@ static bool catches_up(const struct crowd *crowd) {
 }
 
 /*
- * Returns the maximum of renewals in a second: however many nodes are missing, twice the usual
- * number.
+ * Returns the maximum of renewals in a second: twice the usual number, however many nodes are
+ * missing.
  */
 static double most_in_a_second(const struct crowd *crowd) {
     const struct load_world *load = crowd->load;
@@ -166,7 +168,7 @@ void check_load_disturbed(struct load_world *load, struct crowd *crowd, uint64_t
     crowd->steady_from = crowd->steady_from > steady_from ? crowd->steady_from : steady_from;
 }
 
-/* Returns the maximum number of renewals of a lock that fail in a row while its validity lasts. */
+/* Returns the maximum number of consecutive failed renewals of a lock that stays valid. */
 static unsigned failures_most(const struct load_world *load) {
     unsigned failures = 4;
     for (uint64_t left = load->plan.ttl_ms * 2 / 3; left > 5; left = left * 5 / 8) {
@@ -231,7 +233,7 @@ void check_load_sent(struct load_world *load, const struct link *link, const cha
     }
 }
 
-/* ---- what servers do ---- */
+/* ---- effects at servers ---- */
 
 struct effect *check_load_effects(struct load_world *load, const struct link *link,
                                   const struct words *words, unsigned *count) {
@@ -338,7 +340,7 @@ static bool was_renewed(const struct crowd_lock *lock) {
            renewal->began_at + useful > now + 20 * MS;
 }
 
-/* Returns whether a quorum of servers was there for long enough to be reached. */
+/* Returns whether a quorum of servers was reachable for long enough. */
 static bool was_renewable(const struct crowd *crowd) {
     const struct load_world *load = crowd->load;
     uint64_t now = load->world.now;

@@ -1,10 +1,10 @@
-/* The invariants of the profile "load". They are checked without looking into the library. */
+/* The invariants of the profile "load", checked without looking into the library. */
 #ifndef REDLOCK_SIM_CHECK_LOAD_H
 #define REDLOCK_SIM_CHECK_LOAD_H
 
 #include "load.h"
 
-/* ---- told by the simulated outside, by way of check.h ---- */
+/* ---- reported by the simulated outside, through check.h ---- */
 
 void check_load_token(struct load_world *load, char text[41]);
 void check_load_sent(struct load_world *load, const struct link *link, const char *data,
@@ -17,17 +17,17 @@ void check_load_arrived(struct load_world *load, const struct link *link,
 /* Checks after each occurrence of a crowd's process. */
 void check_load_process(struct event_base *process, bool was_disturbed);
 
-/* ---- told by the application ---- */
+/* ---- reported by the application ---- */
 
-/* Checks the crowd's timer, which was due at `due` and runs now. */
+/* Checks the crowd's timer, which was due at `due` and fires now. */
 void check_load_tick(const struct crowd *crowd, uint64_t due);
 void check_load_lost(const struct crowd_lock *lock, redlock_status status);
-/* Checks the status with which a request has ended. */
+/* Checks the status of a request that has ended. */
 void check_load_status(const struct crowd *crowd, const redlock_lock *lock, redlock_status status);
-/* on_closed: checks that no key is left at a server that was there throughout. */
+/* Checks, in on_closed, that no key is left at a server that was up throughout. */
 void check_load_closed(const struct crowd *crowd);
 
-/* Records that renewals are thrown together now, and must be spread again from `until` on. */
+/* Records that renewals bunch up now, and must be spread again from `until` on. */
 void check_load_disturbed(struct load_world *load, struct crowd *crowd, uint64_t until);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Checks the library's answers about keys that are not its own to change, the decisions of a
- * resource about fences, and the news to holders whose client is closed.
+ * Checks the library's answers about keys of other clients, a resource's decisions about fences,
+ * and the notifications to holders whose client is closed.
  */
 #include "checker.h"
 
@@ -39,7 +39,7 @@ static uint64_t newest_fence(const struct checker *checker, unsigned key) {
 }
 
 /*
- * Returns a hold of the key, by processes that need a quorum of the nodes that this process asks.
+ * Returns a hold of the key by a process that needs a quorum of the nodes that this process asks.
  */
 static uint32_t any_holder(const struct checker *checker, const struct event_base *process,
                            unsigned key) {
@@ -64,8 +64,8 @@ void check_asks(struct look *look, struct event_base *process, unsigned key, uin
 }
 
 /*
- * Checks that a lock held from before the question until now was seen: the answers of a quorum must
- * show it.
+ * Checks that an inspection saw a lock that was held from before the question until now: the
+ * answers of a quorum must show it.
  */
 static void check_not_missed(struct checker *checker, const struct look *look,
                              const struct event_base *process, const redlock_view *view) {
@@ -111,7 +111,7 @@ void check_seen(const struct look *look, struct event_base *process, const redlo
 
 /* ---- fences ---- */
 
-/* Returns the number of servers whose counters are beyond the fence; counters never go back. */
+/* Returns the number of servers whose counters exceed the fence; counters never go back. */
 static unsigned count_beyond(struct checker *checker, uint32_t list, const struct look *look) {
     unsigned beyond = 0;
     for (unsigned i = 0; i < checker->network->server_count; i++) {
@@ -119,7 +119,8 @@ static unsigned count_beyond(struct checker *checker, uint32_t list, const struc
         master->store.db = checker->db;
         const struct store_key *counter = check_beside(checker, master, look->key, COUNTER_SUFFIX);
         bool is_beyond =
-            counter != NULL && strtoull(counter->value, NULL, 10) > look->fence; /* NUL: calloc */
+            /* NUL-terminated by calloc */
+            counter != NULL && strtoull(counter->value, NULL, 10) > look->fence;
         beyond += check_is_listed(list, i) && is_beyond;
     }
     return beyond;
@@ -146,10 +147,7 @@ void check_compared(const struct look *look, struct event_base *process, redlock
     }
 }
 
-/*
- * Admits holders at the resource's gate in the order in which they are told that they have the
- * lock.
- */
+/* Admits holders at the resource's gate in the order of their notifications. */
 void check_gate(struct checker *checker, const struct hold *hold, unsigned key, uint64_t number) {
     if (!redlock_gate_admit(&checker->gates[key], number) && checker->keeps_assumptions) {
         violate(checker->world, INVARIANT_FENCE,

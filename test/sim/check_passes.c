@@ -1,4 +1,6 @@
-/* Records the keys that servers pass on to waiters, in the middle of a command that frees them. */
+/*
+ * Records the keys that servers pass on to waiters, in the middle of the command that frees them.
+ */
 #include "checker.h"
 
 #include "wire/push.h"
@@ -14,7 +16,7 @@ void check_passes_clear(struct passes *passes) {
     memset(passes->notified, 0xff, sizeof(passes->notified)); /* NO_TOKEN */
 }
 
-/* Records that a waiter was told when the key will be free. */
+/* Records that a waiter was notified of the key's expiry. */
 static void record_notified(struct checker *checker, const struct push *push, unsigned heard) {
     unsigned key = check_key_of(checker, &(struct word){push->key, push->key_length});
     if (heard > 0 && key < checker->key_count) {
@@ -22,7 +24,7 @@ static void record_notified(struct checker *checker, const struct push *push, un
     }
 }
 
-/* Records that a key was published as the token's. */
+/* Records that the key was published as the token's. */
 static void record_published(struct checker *checker, const struct push *push, unsigned heard) {
     struct passes *passes = &checker->passes;
     uint32_t number = check_token_of(checker, push->token, 40);
@@ -49,7 +51,7 @@ void check_published(struct world *world, const struct master *master, const str
         return;
     }
     if (heard == 0 && passes->count >= PASSES_MAX / 2) {
-        return; /* so many dead waiters */
+        return; /* more dead waiters than are recorded */
     }
     check_reservation(checker, &push);
     do {
@@ -72,14 +74,14 @@ void check_counted(struct world *world, const struct master *master, unsigned su
     }
 }
 
-/* What leaves a key to anybody is an entry as well, but nobody listens for it. */
+/* An entry that leaves a key to anybody is counted as well, but has no listener. */
 bool check_is_cut_short(const struct checker *checker, const struct master *master) {
     const struct passes *passes = &checker->passes;
     return passes->counted_by == master->store.commands && passes->counted_at == master->index &&
            passes->counted + checker->key_count >= (unsigned)atoi(ENTRIES_MAX);
 }
 
-/* Returns whether the connection has ended on which the token asked for its place. */
+/* Returns whether the connection on which the token requested its entry has ended. */
 static bool has_ended(const struct checker *checker, unsigned server, const struct token *token) {
     const struct link *link;
     TAILQ_FOREACH(link, &checker->network->links, all_link) {

@@ -1,9 +1,9 @@
 /*
- * Checks the line for the permits of a semaphore at the servers.
+ * Checks the wait queue for the permits of a semaphore at the servers.
  *
- * A server gives a free permit to a waiter that it has told of one, and to any other client only
- * while nobody who listens waits before it; and it tells somebody when a permit is released. The
- * entries of waiters that were told have a score below 0 (scripts/parts/permits.lua).
+ * A server gives a free permit to a waiter that it has notified of one, and to any other client
+ * only while no listening waiter is ahead of it. It notifies a waiter when a permit is released.
+ * The entries of notified waiters have a score below 0 (scripts/parts/permits.lua).
  */
 #include "checker.h"
 
@@ -37,7 +37,7 @@ void check_permit_offered(struct checker *checker, const struct master *master,
     memcpy(offer->entry_id, push->token, sizeof(offer->entry_id));
 }
 
-/* Returns whether the server has told the waiter of a permit, as far as that is remembered. */
+/* Returns whether the server has notified the waiter of a permit, as far as that is remembered. */
 static bool was_offered(const struct checker *checker, const struct master *master,
                         const char *token) {
     bool is_found = false;
@@ -58,7 +58,9 @@ static bool is_open(const struct store_key *queue) {
     return is_found;
 }
 
-/* Returns the first in the queue who listens and was not told; NULL when there is none. */
+/*
+ * Returns the first waiter in the queue that listens and was not notified; NULL when there is none.
+ */
 static const struct member *first_of(const struct checker *checker, const struct master *master,
                                      const struct store_key *queue) {
     const struct member *first = NULL;
@@ -77,6 +79,7 @@ void check_permit_turn(struct checker *checker, struct master *master, uint32_t 
     const struct token *token = &checker->tokens[number];
     const struct store_key *queue = permit_queue_of(checker, master);
     const struct member *first = first_of(checker, master, queue);
+    /* A request without an entry is behind all waiters. */
     bool is_before = first != NULL && (!is_in_queue || first->score < token->ticket);
     bool is_flagged = master_find(master, WAITING_KEY, strlen(WAITING_KEY)) != NULL;
     if (is_before && (is_in_queue || is_flagged) && !is_open(queue) && !is_of(first, value) &&
@@ -113,6 +116,7 @@ void check_permit_left(struct checker *checker, struct master *master, const str
     bool is_returned = word_is(ticket, "1");
     for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
         const struct member *entry = &queue->set.list[i];
+        /* A negative score is an offer, which must be gone; an entry may stay after a return. */
         if (is_of(entry, value->text) && (entry->score < 0 || !is_returned)) {
             violate(checker->world, INVARIANT_EXPIRY,
                     "node %u still has a place in line for a waiter that has left", master->index);

@@ -1,4 +1,4 @@
-/* Records until when servers have promised keys to a process: by replies, and by messages. */
+/* Records until when servers have promised keys to a process, by replies and by messages. */
 #include "check_load.h"
 #include "checker.h"
 
@@ -25,7 +25,7 @@ static void record_promise(struct checker *checker, uint32_t token, unsigned key
 }
 
 /*
- * Records a grant, which counts when the replicas have confirmed it; a grant beyond UNCONFIRMED_MAX
+ * Records a grant, which counts once the replicas have confirmed it; a grant beyond UNCONFIRMED_MAX
  * counts at once.
  */
 static void record_grant(struct checker *checker, const struct event_base *process, unsigned server,
@@ -43,6 +43,7 @@ static void record_grant(struct checker *checker, const struct event_base *proce
 static void replicas_said(struct checker *checker, const struct event_base *process,
                           unsigned server, int64_t confirmations) {
     struct unconfirmed *waiting = &checker->unconfirmed[process->index][server];
+    /* With wait_replicas, a grant counts only if enough replicas have confirmed it. */
     for (unsigned i = 0; i < waiting->count && confirmations >= checker->wait_replicas; i++) {
         record_promise(checker, waiting->grants[i].token, waiting->grants[i].key, server,
                        waiting->grants[i].promised);
@@ -51,8 +52,8 @@ static void replicas_said(struct checker *checker, const struct event_base *proc
 }
 
 /*
- * Returns the TTL that a reply promises, in ms: what is left, or for a key of this try what the key
- * was set for. Where a server's clock jumps, the two have nothing to do with each other.
+ * Returns the TTL that a reply promises, in ms: the rest, or for a key of this try the TTL that was
+ * set. If a server's clock jumps, the two are unrelated.
  */
 static int64_t ttl_of(const struct checker *checker, const struct effect *effect,
                       bool is_of_this_try) {
@@ -90,8 +91,15 @@ void check_delivered(struct link *link, const struct answer *answer, uint64_t se
         if (effect->is_new) {
             check_granted(checker, process, server, effect, answer->at);
         }
+        /*
+         * A grant is the OK of SET, or a script's success for a key that the token had or asked
+         * for.
+         */
         if (is_grant || effect->was_kept) {
-            /* Set by the same try at the same server, under another name of it: from then on. */
+            /*
+             * A key set by the same try at the same server, under a duplicate's name, is promised
+             * from then on.
+             */
             bool is_of_this_try = effect->set_at >= sent_at;
             record_grant(checker, process, server, effect,
                          promise(checker, sent_at, ttl_of(checker, effect, is_of_this_try)));
@@ -110,7 +118,7 @@ void check_pushed(struct event_base *process, unsigned server, const char *text,
     do {
         unsigned key = check_key_of(checker, &(struct word){push.key, push.key_length});
         if (number == NO_TOKEN || key == checker->key_count) {
-            return; /* reported when it was published */
+            return; /* recorded when it was published */
         }
         const struct pushed *pushed = &checker->tokens[number].pushed[server][key];
         const struct effect effect = {

@@ -1,13 +1,13 @@
 /*
- * Checks the queues of waiters at the servers, and the order in which waiters are served.
+ * Checks the wait queues at the servers, and the order in which waiters are served.
  *
- * A server gives a key to the first in its queue whose client listens, and leaves no key free while
- * such a waiter stands there; a request keeps the ticket of its first try. From these follows that
- * a request with an entry at a quorum is served before each request that is made later: a quorum of
- * grants for the latter would need a server that has an entry for the former. (Requests that do not
- * stand in the queue take a free key. A request for several keys stands in the queue for one of
- * them, that somebody had, and may be overtaken at the others.) Inside a client only those are
- * served out of turn who were waiting when the client acquired the lock.
+ * A server gives a key to the first waiter in its queue whose client listens, and leaves no key
+ * free while there is such a waiter. A request keeps the ticket of its first try. It follows that a
+ * request with entries at a quorum is served before every later request: a quorum of grants for the
+ * latter would include a server that has an entry of the former. (Requests that do not queue take a
+ * free key. A request for several keys queues for one of them, which was held, and may be overtaken
+ * at the others.) Inside a client, only requests that were waiting when the client acquired the
+ * lock are served out of turn.
  */
 #include "checker.h"
 
@@ -25,7 +25,7 @@ void check_ticket(struct checker *checker, uint32_t number, const struct word *t
     struct token *token = &checker->tokens[number];
     long long ticket = 0;
     word_number(text, &ticket);
-    /* A request without a reading of the servers' clocks has a better ticket for a later try. */
+    /* A request that has no reading of the servers' clocks gets a better ticket for a later try. */
     bool is_new = token->ticket != 0 && token->ticket != ticket;
     bool may_be_new = !token->is_queued && !token->is_redrawn;
     token->is_queued = true;
@@ -33,6 +33,7 @@ void check_ticket(struct checker *checker, uint32_t number, const struct word *t
     if (token->ticket == 0 || may_be_new) {
         token->ticket = (int64_t)ticket;
     }
+    /* Otherwise a request keeps its ticket over all tries, and so its place in the order. */
     if (ticket <= 0 || token->ticket != ticket) {
         violate(checker->world, INVARIANT_ORDER,
                 "process %u has another ticket for a request that stands in line (token %" PRIu32
@@ -76,10 +77,11 @@ void check_channel(struct checker *checker, const struct link *link, const struc
     const char *heard = checker->channels[link->process->index][link->server->master.index];
     const struct link *other;
     bool is_heard = channel->length == 0 || word_is(channel, heard);
-    TAILQ_FOREACH(other, &checker->network->links, all_link) { /* a server may be two nodes */
+    TAILQ_FOREACH(other, &checker->network->links, all_link) { /* one server may be two nodes */
         is_heard |=
             other->process == link->process && other->is_heard && word_is(channel, other->channel);
     }
+    /* An entry on a channel that may not work would get pushes that are never received. */
     if (!is_heard) {
         violate(checker->world, INVARIANT_ORDER,
                 "process %u asks node %u for a place before it has heard its channel",
@@ -114,12 +116,12 @@ const struct link *check_listener_of(const struct checker *checker, const struct
     return NULL;
 }
 
-/* Returns whether an entry is before that of a ticket and a value. */
+/* Returns whether an entry is ahead of one with this ticket and value. */
 static bool is_before(const struct member *entry, int64_t ticket, const char *value) {
     return entry->score < ticket || (entry->score == ticket && memcmp(entry->name, value, 40) < 0);
 }
 
-/* Returns the first place in a key's queue whose client listens; NULL when there is none. */
+/* Returns the first entry in a key's queue whose client listens; NULL when there is none. */
 static const struct member *first_of(const struct checker *checker, struct master *master,
                                      unsigned key) {
     const struct store_key *queue = queue_of(checker, master, key);
@@ -144,9 +146,9 @@ static bool is_of_several(const struct member *entry) {
 }
 
 /*
- * Returns whether the command has passed a key on before a waiter for several could come into the
- * key's queue, from that of another key: the command is about several keys, has passed several
- * on, or has found a waiter that does not listen.
+ * Returns whether the command may have passed a key on before a waiter for several keys moved there
+ * from another key's queue: the command is about several keys, has passed several on, or has found
+ * a waiter that does not listen.
  */
 static bool passes_in_turn(const struct passes *passes) {
     return passes->is_joint || passes->has_found_deaf || passes->count > 1;
@@ -155,9 +157,11 @@ static bool passes_in_turn(const struct passes *passes) {
 void check_turn(struct checker *checker, struct master *master, uint32_t number, unsigned key) {
     const struct token *token = &checker->tokens[number];
     const struct member *first = first_of(checker, master, key);
+    /* A waiter for several keys may have moved to this queue after the key was passed on. */
     if (first != NULL && is_of_several(first) && passes_in_turn(&checker->passes)) {
         return;
     }
+    /* Queue order: by ticket, then by value, among waiters whose client listens. */
     if (first != NULL && is_before(first, token->ticket, token->text)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u gives key %u to token %" PRIu32 ", but token %" PRIu32
@@ -171,6 +175,7 @@ static bool is_flagged(struct master *master) {
 }
 
 void check_flag(struct checker *checker, struct master *master, unsigned key) {
+    /* Without the flag RELEASE skips the queues, and deletes the key. */
     if (first_of(checker, master, key) != NULL && !is_flagged(master)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u has waiters for key %u, and does not tell those who release it",
@@ -214,7 +219,7 @@ static const struct member *head_of(const struct checker *checker, struct master
     return head;
 }
 
-/* Returns whether the server leaves the key to others than the first in the queue for a while. */
+/* Returns whether the server leaves the key for a while to others than the first waiter. */
 static bool is_left_to_others(const struct checker *checker, struct master *master, unsigned key) {
     const struct member *head = head_of(checker, master, key);
     bool has_intent = check_beside(checker, master, key, WRITER_SUFFIX) != NULL;
@@ -240,7 +245,7 @@ void check_asks_again(struct checker *checker, struct master *master, uint32_t n
     struct silence *silence = &checker->silences[master->index][key];
     const struct member *first = first_of(checker, master, key);
     bool is_first = first != NULL && check_token_of(checker, first->name, 40) == silence->token;
-    if (silence->token == number || !is_first) { /* whoever is first again is told anew */
+    if (silence->token == number || !is_first) { /* a waiter that is first again is notified anew */
         silence->token = NO_TOKEN;
     }
 }
@@ -250,8 +255,10 @@ void check_kept_out(struct checker *checker, struct master *master, unsigned key
     const struct member *first = first_of(checker, master, key);
     uint32_t number = first != NULL ? check_token_of(checker, first->name, 40) : NO_TOKEN;
     uint64_t now = checker->world->now;
-    /* A call that stops at its bound, among dead waiters, keeps readers out and notifies nobody. It
-       has overwritten the note of the waiter that was notified before the dead ones came. */
+    /*
+     * A call that stops at its bound, among dead waiters, keeps readers out and notifies no waiter.
+     * It has overwritten the record of the waiter that was notified before the dead ones came.
+     */
     bool is_notified = first != NULL && head_of(checker, master, key) == first;
     if (number == NO_TOKEN || silence->token != number || !is_notified) {
         *silence = (struct silence){.token = is_notified ? number : NO_TOKEN, .since = now};
@@ -294,7 +301,7 @@ void check_freed(struct checker *checker, struct master *master, uint32_t number
     }
 }
 
-/* Returns whether a key is there with the value of nobody. */
+/* Returns whether a key exists with a value that belongs to no client. */
 static bool is_nobodys(const struct store_key *key) {
     static const char nobody[] = "0000000000000000000000000000000000000000";
     return key != NULL && key->type == STORE_STRING && key->value_length >= sizeof(nobody) - 1 &&
@@ -385,7 +392,7 @@ void check_reservation(struct checker *checker, const struct push *push) {
     }
 }
 
-/* Returns whether a command has told a token's client that the key is the token's. */
+/* Returns whether a command has notified a token's client that the key is the token's. */
 static bool was_heard(const struct passes *passes, uint32_t token, unsigned key) {
     bool is_heard = false;
     for (unsigned i = 0; i < passes->count; i++) {

@@ -1,11 +1,13 @@
-/* Checks the commands that a client sends: their order, keys, tokens and TTLs, and the beats. */
+/*
+ * Checks the commands that a client sends: their order, keys, tokens and TTLs, and the heartbeats.
+ */
 #include "check_load.h"
 #include "checker.h"
 #include "parsed_call.h"
 
 #include <inttypes.h>
 
-/* Checks that a release of this process goes to the node before a later SET of the key. */
+/* Checks that the node is sent a release of this process before a later SET of the key. */
 static void check_order(struct checker *checker, const struct link *link, unsigned key) {
     const struct event_base *process = link->process;
     unsigned server = link->server->master.index;
@@ -61,7 +63,7 @@ static void take_sent(struct checker *checker, const struct link *link,
     token->is_reader = call->is_reader;
     TRACE(world, "process %u sends SET keys %" PRIx32 " token %" PRIu32, process->index, keys,
           number);
-    /* An entry may be asked for before the key's release, which then passes the key on. */
+    /* An entry may be requested before the key's release, which then passes the key on. */
     for (uint32_t rest = call->asks_for_entry ? 0 : keys; rest != 0; rest &= rest - 1) {
         check_order(checker, link, (unsigned)__builtin_ctz(rest));
     }
@@ -72,6 +74,7 @@ static void take_sent(struct checker *checker, const struct link *link,
         token->key = (unsigned)__builtin_ctz(keys);
         token->keys = keys;
     }
+    /* Each try has its own token; only a repeated call or a top-up may send it again. */
     if (token->keys != keys || token->process != process) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another key", number);
     } else if (token->first_sent != now && !token->is_acquired && was_sent && !call->may_repeat) {
@@ -83,6 +86,7 @@ static void take_sent(struct checker *checker, const struct link *link,
         check_ticket(checker, number, call->ticket);
     }
     const struct hold *hold = check_hold_of(checker, number);
+    /* A top-up supports a valid lock: it must not revive a lost one. */
     if (token->is_acquired && !token->is_between &&
         (hold == NULL || check_reported_end(hold->lock) == 0)) {
         violate(world, INVARIANT_REVIVAL, "process %u tops up key %u, which it has lost",
@@ -113,6 +117,7 @@ static void releases_sent(struct checker *checker, const struct link *link,
         }
         struct token *token = &checker->tokens[number];
         token->released_on[link->server->master.index] = link->number;
+        /* A close notifies the holder first, which must stop before another client has the key. */
         if (token->is_notification_due && token->life == link->process->life) {
             violate(checker->world, INVARIANT_LOSS,
                     "process %u releases key %u before its holder was told of the close (token "
@@ -142,8 +147,10 @@ static void takes_sent(struct checker *checker, const struct link *link, const s
     }
 }
 
-/* Checks that all keys of a token are released if one is: others would wait for the rest in
- * vain. */
+/*
+ * Checks that a token's keys are released together: otherwise other clients would wait for the rest
+ * without being served.
+ */
 static void check_whole(const struct checker *checker, const struct link *link, uint32_t number,
                         uint32_t released) {
     if (number != NO_TOKEN && (checker->tokens[number].keys & ~released) != 0) {
@@ -154,7 +161,7 @@ static void check_whole(const struct checker *checker, const struct link *link, 
     }
 }
 
-/* The keys of a token stand side by side in a call. */
+/* Checks that the keys of a token are adjacent in a call. */
 static void check_whole_releases(const struct checker *checker, const struct link *link,
                                  const struct words *words, const struct form *form) {
     struct call_position at = parsed_call_first(words, form);
@@ -173,9 +180,9 @@ static void check_whole_releases(const struct checker *checker, const struct lin
 }
 
 /*
- * Checks that a node is asked for its clock each second, however full its queue is: a client that
- * does not ask would have to leave the node's grants uncounted. (Excused are a process that could
- * not run, and one whose clock is wrong: beats are due by that clock.)
+ * Checks that a node is asked for its clock each second, however full its queue is: otherwise the
+ * client would have to ignore the node's grants. (Excused are processes that could not run, and
+ * those with a wrong clock, by which heartbeats are due.)
  */
 static void check_beaten(const struct checker *checker, struct link *link,
                          const struct words *words) {
@@ -194,9 +201,9 @@ static void check_beaten(const struct checker *checker, struct link *link,
 }
 
 /*
- * Checks that a client goes on at once where a call stopped at the bound of its entries: by the
- * next command that it sends there once it could. (Excused are full queues, processes without
- * memory, and those that could not run.)
+ * Checks that a client resumes at once a call that stopped at the bound of its entries, with the
+ * next command that it can send to that node. (Excused are full queues, and processes that lack
+ * memory or could not run.)
  */
 static void check_goes_on(const struct checker *checker, struct link *link,
                           const struct form *form) {

@@ -1,4 +1,4 @@
-/* Checks keys that readers share: the list of readers, and the intent of a writer that waits. */
+/* Checks keys that readers share: the list of readers, and the intent of a waiting writer. */
 #include "checker.h"
 #include "parsed_call.h"
 
@@ -64,9 +64,9 @@ void check_readers(struct checker *checker) {
     }
 }
 
-/* ---- what a call has done ---- */
+/* ---- effects of a call ---- */
 
-/* Checks that no reader whose share has lapsed is in the list. */
+/* Checks that the list contains no reader whose share has expired. */
 static void check_list(struct checker *checker, struct master *master, unsigned key) {
     const struct store_key *readers = check_beside(checker, master, key, READERS_SUFFIX);
     for (unsigned i = 0; readers != NULL && i < readers->set.count; i++) {
@@ -89,8 +89,9 @@ static bool is_let_in(const struct checker *checker, struct master *master, uint
     return !was_in && check_listed(checker, master, number) != 0;
 }
 
-/* Checks that a reader is let in by SHARE only. */
+/* Checks that only SHARE admits a reader. */
 static void check_renews_only(struct checker *checker, struct master *master, uint32_t number) {
+    /* A renewal must not revive an expired share: the key may have had another holder since. */
     if (is_let_in(checker, master, number) && !checker->server_clocks_jump) {
         violate(checker->world, INVARIANT_REVIVAL,
                 "at node %u a renewal lets in a reader of key %u (token %" PRIu32 ")",
@@ -99,17 +100,19 @@ static void check_renews_only(struct checker *checker, struct master *master, ui
 }
 
 /*
- * Checks that a reader is let in by SHARE only if no writer waits, and beside readers only if
- * nobody stands in the queue.
+ * Checks that SHARE admits a reader only if no writer waits, and joins other readers only if the
+ * queue is empty.
  */
 static void check_room(struct checker *checker, struct master *master, uint32_t number) {
     const struct token *token = &checker->tokens[number];
+    /* Readers that join others past the queue would starve the waiting writer. */
     if (is_let_in(checker, master, number) && check_alive(checker, master, token->key) > 1 &&
         check_is_awaited(checker, master, token->key)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u lets in a reader of key %u past those in line (token %" PRIu32 ")",
                 master->index, token->key, number);
     }
+    /* A writer without an entry leaves an intent, for which readers must make room. */
     if (is_let_in(checker, master, number) && find_intent(checker, master, token->key) != NULL) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "node %u lets in a reader of key %u while a writer waits (token %" PRIu32 ")",
@@ -117,7 +120,7 @@ static void check_room(struct checker *checker, struct master *master, uint32_t 
     }
 }
 
-/* Records that a reader is kept out of a key that others share, if not by an intent. */
+/* Records that a reader is kept out of a key that others share, except by an intent. */
 static void check_refused(struct checker *checker, struct master *master, uint32_t number) {
     unsigned key = checker->tokens[number].key;
     const char *name = checker->keys[key];
@@ -137,6 +140,9 @@ static void check_no_intent(struct checker *checker, struct master *master, uint
     const struct store_key *key = master_find(master, name, strlen(name));
     bool has_it = key != NULL && key->type == STORE_STRING &&
                   check_token_of(checker, key->value, key->value_length) == number;
+    /*
+     * A writer that has the key removes its intent, which would keep readers out after its release.
+     */
     if (has_it && find_intent(checker, master, token->key) != NULL) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "at node %u a writer has key %u and waits for it (token %" PRIu32 ")",
@@ -145,7 +151,8 @@ static void check_no_intent(struct checker *checker, struct master *master, uint
 }
 
 /*
- * Returns whether the counter of a key is used up: the node has no fence, nor an intent, to give.
+ * Returns whether the counter of a key is exhausted: the node can give neither a fence nor an
+ * intent.
  */
 static bool is_used_up(const struct checker *checker, struct master *master, unsigned key) {
     const struct store_key *counter = check_beside(checker, master, key, COUNTER_SUFFIX);
@@ -155,7 +162,9 @@ static bool is_used_up(const struct checker *checker, struct master *master, uns
            count >= (long long)FENCE_MAX;
 }
 
-/* Checks that a writer that met readers has left an intent, which lasts long enough, and lapses. */
+/*
+ * Checks that a writer that met readers has left an intent, which lasts long enough, and expires.
+ */
 static void check_intent(struct checker *checker, struct master *master, uint32_t number,
                          const struct word *duration) {
     unsigned key = checker->tokens[number].key;
@@ -166,6 +175,7 @@ static void check_intent(struct checker *checker, struct master *master, uint32_
         intent_ms > 0 && check_alive(checker, master, key) > 0 &&
         !is_used_up(checker, master, key) &&
         check_is_shared(master_find(master, checker->keys[key], strlen(checker->keys[key])));
+    /* The intent must last until the writer's next try, or readers come in before it. */
     if (is_due && (intent == NULL || intent->expires_ms < master_now_ms(master) + intent_ms)) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "at node %u a writer of key %u has left no intent (token %" PRIu32 ")",

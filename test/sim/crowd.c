@@ -1,10 +1,10 @@
 /*
- * The happy path: crowd_begin asks for the locks, each callback for the next one; the library's
- * watchdog renews them, until crowd_close. A lock that is lost is released, and not asked for
- * again.
+ * The happy path: crowd_begin requests the first locks, and each callback requests the next one;
+ * the library's watchdog renews the locks until crowd_close. A lost lock is released, and not
+ * requested again.
  *
- * To be busy inside a callback means to be busy in the middle of the library's turn: an extra lock
- * is acquired, and the process stays in that lock's callback.
+ * Being busy inside a callback means being busy in the middle of the library's turn: the crowd
+ * acquires an extra lock, and the process stays in that lock's callback.
  */
 #include "crowd.h"
 
@@ -144,7 +144,7 @@ bool crowd_contends(const struct crowd *crowd) {
     return crowd->wish == CROWD_CONTEND || crowd->contended > 0;
 }
 
-/* ---- being busy ---- */
+/* ---- busy spells ---- */
 
 static void be_busy(struct crowd *crowd) {
     uint64_t ns = crowd->busy_for;
@@ -202,7 +202,7 @@ static void make_client(struct crowd *crowd) {
     char uris[SERVERS_MAX][48];
     redlock_error error;
     for (unsigned i = 0; i < plan->nodes; i++) {
-        /* Servers are started again with their data: a young node would renew nothing. */
+        /* Servers restart with their data: a young node would not renew anything. */
         snprintf(uris[i], sizeof(uris[i]), "redis://10.0.0.1:%u?durable=yes", 7000 + i);
         nodes[i] = uris[i];
     }
@@ -261,7 +261,7 @@ static void on_tick(void *owner) {
     }
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 void crowd_init(struct crowd *crowd, struct load_world *load, unsigned index) {
     const struct load_plan *plan = &load->plan;

@@ -1,8 +1,8 @@
 /*
- * An application with thousands of watchdog locks, each of a key of its own, in one client: it
- * acquires them, at once or a few at a time, and holds them until it closes its client. A timer of
- * its own, every 10 ms, shows for how long the library keeps the loop. Meanwhile the application
- * may be busy inside a callback, and ask for many keys that others hold.
+ * An application with thousands of watchdog locks in one client, each for its own key: it acquires
+ * them, all at once or a few at a time, and holds them until it closes its client. Its own timer,
+ * every 10 ms, shows how long the library blocks the loop. Meanwhile the application may be busy
+ * inside a callback, and request many keys that others hold.
  */
 #ifndef REDLOCK_SIM_CROWD_H
 #define REDLOCK_SIM_CROWD_H
@@ -21,24 +21,24 @@ enum crowd_state { CROWD_WAITS, CROWD_ASKS, CROWD_HOLDS, CROWD_HAS_LOST, CROWD_H
 
 /* The crowd's next action. */
 enum crowd_wish {
-    CROWD_HOLD,    /* hold its locks, and no more */
+    CROWD_HOLD,    /* only hold its locks */
     CROWD_BEGIN,   /* acquire its locks */
-    CROWD_CONTEND, /* ask at once for many keys that others hold */
+    CROWD_CONTEND, /* request at once many keys that others hold */
     CROWD_CLOSE
 };
 
 /* The latest renewal of a lock, as seen from outside the library. */
 struct renewal {
-    uint64_t began_at;  /* in true time, not later than the start of the round; 0: no renewal yet */
-    uint64_t quorum_at; /* instant at which a quorum's grants had arrived at the process's sockets;
-                           0: not yet */
-    uint32_t asked;     /* mask: servers to which it was sent */
-    uint32_t granted;   /* mask: servers whose grants have arrived */
+    uint64_t began_at; /* in true time, at or before the start of the round; 0: no renewal yet */
+    /* instant at which a quorum's grants had reached the process's sockets; 0: not yet */
+    uint64_t quorum_at;
+    uint32_t asked;        /* mask of the servers to which it was sent */
+    uint32_t granted;      /* mask of the servers whose grants have arrived */
     unsigned unsuccessful; /* number of renewals since the latest that a quorum granted */
-    uint64_t since;        /* instant at which that renewal, or the acquisition, was told */
+    uint64_t since;        /* instant at which that renewal, or the acquisition, was reported */
     struct {
         unsigned link;  /* number of the connection */
-        unsigned count; /* renewals sent over the connection and not answered */
+        unsigned count; /* number of unanswered renewals on the connection */
     } open[SERVERS_MAX];
 };
 
@@ -50,29 +50,29 @@ struct crowd_lock {
     struct renewal renewal;
 };
 
-/* Number of tenths of a second for which the renewals sent are counted. */
+/* Number of tenths of a second in which the renewals sent are counted. */
 #define TENTHS 10
 
 struct crowd {
     struct event_base process;
     struct load_world *load;
     redlock_client *client;
-    struct crowd_lock *locks; /* held locks, and behind them contended locks */
-    unsigned asked, asking;   /* number of locks asked for so far; and of those under way */
+    struct crowd_lock *locks; /* held locks, then contended locks */
+    unsigned asked, asking;   /* number of locks requested so far; number still pending */
     unsigned held, contended; /* number of locks held now; and contended now */
     enum crowd_wish wish;
     bool is_closed;
     uint64_t closing_at;
     struct alarm tick;
     uint64_t tick_due;
-    uint64_t busy_for;        /* time of its next busy spell, as soon as possible; ns */
+    uint64_t busy_for;        /* length of its next busy spell, as soon as possible; ns */
     bool is_busy_in_callback; /* inside a callback of the library */
-    bool is_probing;          /* whether it acquires the lock in whose callback it will be busy */
+    bool is_probing; /* whether it is acquiring the lock in whose callback it will be busy */
 
     uint64_t tenth;                /* number of the current tenth */
-    unsigned sent[TENTHS];         /* renewals to all servers, for each tenth */
+    unsigned sent[TENTHS];         /* renewals to all servers, by tenth */
     unsigned sent_to[SERVERS_MAX]; /* renewals to each server in the current tenth */
-    uint64_t steady_from;          /* renewals must be spread from then on */
+    uint64_t steady_from;          /* instant from which renewals must be spread */
 };
 
 void crowd_init(struct crowd *crowd, struct load_world *load, unsigned index);
@@ -83,10 +83,10 @@ void crowd_wish(struct crowd *crowd, enum crowd_wish wish);
 
 bool crowd_has_all(const struct crowd *crowd);
 
-/* Returns the number of acquisitions under way. */
+/* Returns the number of pending acquisitions. */
 unsigned crowd_asks(const struct crowd *crowd);
 
-/* Makes the application busy, soon, for `ns`: in a callback of the library, or in its own timer. */
+/* Makes the application busy soon, for `ns`: in a callback of the library, or in its own timer. */
 void crowd_be_busy(struct crowd *crowd, uint64_t ns, bool in_callback);
 bool crowd_is_busy(const struct crowd *crowd);
 

@@ -30,9 +30,7 @@ static void draw_options(struct load_plan *plan, struct rng *rng) {
     }
 }
 
-/*
- * Draws rates that suffice for the renewals, with room to spare, but not for all of them at once.
- */
+/* Draws rates that are ample for the renewals, but not for all of them at once. */
 static void draw_rates(struct load_plan *plan, struct rng *rng) {
     uint64_t locks = plan->locks * plan->crowds;
     uint64_t interval = plan->ttl_ms * MS / 3;
@@ -47,7 +45,7 @@ static void draw_rates(struct load_plan *plan, struct rng *rng) {
     plan->cost = rng_between(rng, 100, 400);
 }
 
-/* Draws a number of requests at once that leaves the masters time for the renewals. */
+/* Draws a number of simultaneous requests that leaves the masters time for the renewals. */
 static void draw_contention(struct load_plan *plan, struct rng *rng) {
     uint64_t each = 3 * (plan->key_time + plan->command_time) * plan->crowds;
     uint64_t most = plan->ttl_ms * MS / 8 / each;
@@ -58,7 +56,7 @@ static void draw_contention(struct load_plan *plan, struct rng *rng) {
     }
 }
 
-/* Draws a queue that is soon full; the releases owed to a node have the same bound, or 64 KiB. */
+/* Draws a queue that fills soon; a node's pending releases have the same bound, or 64 KiB. */
 static void draw_bytes(struct load_plan *plan, struct rng *rng) {
     uint64_t owed = (plan->locks + plan->contenders) * 220;
     uint64_t least = owed > 64 * 1024 ? owed : 12 * 1024;
@@ -68,7 +66,7 @@ static void draw_bytes(struct load_plan *plan, struct rng *rng) {
 }
 
 /*
- * Returns whether all locks may be asked for at once: the queues have room, and the application
+ * Returns whether all locks may be requested at once: the queues have room, and the application
  * waits for the answers.
  */
 static bool may_burst(const struct load_plan *plan) {
@@ -155,7 +153,7 @@ static bool all(const struct load_world *load, bool (*holds)(const struct crowd 
     return is_so;
 }
 
-/* Waits until `holds` is true of all crowds, but no longer than the limit in ms. */
+/* Waits until `holds` is true of all crowds, at most for the limit in ms. */
 static void wait_for(struct load_world *load, bool (*holds)(const struct crowd *crowd),
                      const char *what, uint64_t most_ms) {
     uint64_t until = load->world.now + most_ms * MS;
@@ -201,7 +199,7 @@ static struct crowd *any_crowd(struct load_world *load) {
     return &load->crowds[draw(load, load->plan.crowds)];
 }
 
-/* Keeps the loop from running, for up to half of the TTL. */
+/* Keeps the loop from running, for up to 1/2 of the TTL. */
 static void keep_away(struct load_world *load) {
     struct crowd *crowd = any_crowd(load);
     uint64_t ns = ttl_of(load) / 20 + draw(load, ttl_of(load) * 9 / 20);
@@ -214,7 +212,7 @@ static void keep_away(struct load_world *load) {
     disturb(load, load->world.now + ns + 200 * MS);
 }
 
-/* Takes a server down: silent for a while, or killed and started again with its data. */
+/* Takes a server down: it is silent for a while, or is killed and restarted with its data. */
 static void take_down(struct load_world *load, unsigned index, uint64_t until, bool is_killed) {
     struct server *server = &load->network.servers[index];
     TRACE(&load->world, "node %u is %s", index, is_killed ? "killed" : "stopped");
@@ -238,7 +236,7 @@ static void bring_back(struct load_world *load) {
     }
 }
 
-/* Takes down a minority of the servers; or, in worlds with such faults, a majority. */
+/* Takes down a minority of the servers; in worlds with such faults, a majority. */
 static void lose_servers(struct load_world *load) {
     const struct load_plan *plan = &load->plan;
     unsigned minority = (plan->nodes - 1) / 2;
@@ -264,8 +262,8 @@ static bool is_not_busy(const struct crowd *crowd) {
 }
 
 /*
- * Makes one incident, and leaves the locks time until the next: each has to be topped up where it
- * was lost.
+ * Causes one incident, and leaves the locks time until the next: each must be topped up at the
+ * nodes that lost it.
  */
 static void have_incident(struct load_world *load) {
     if (rng_chance(&load->world.rng, 450)) {
@@ -352,7 +350,7 @@ static void finish(struct load_world *load) {
 }
 
 void load_run(uint64_t seed, FILE *trace, struct run_result *result) {
-    static struct load_world load; /* large; made anew for each run */
+    static struct load_world load; /* large; cleared for each run */
     memset(&load, 0, sizeof(load));
     begin(&load, seed, trace);
     uint64_t began_at = load.world.now;

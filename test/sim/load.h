@@ -1,6 +1,6 @@
 /*
- * The profile "load": thousands of locks in one client, a loop whose code takes time and that is
- * busy or paused now and then, masters that serve at a finite rate, stop, and come back.
+ * The profile "load": thousands of locks in one client; a loop whose code takes time, and which is
+ * busy or paused at times; masters that serve at a finite rate, stop, and come back.
  *
  * This file declares such a world and its phases. Its application: crowd.h; its invariants:
  * check_load.h.
@@ -17,22 +17,22 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Maximum number of clients of such a world; each has locks of its own. */
+/* Maximum number of clients of such a world; each has its own locks. */
 #define CROWDS_MAX 3
 
 struct load_plan {
-    unsigned nodes, crowds, locks; /* `locks`: of each crowd */
+    unsigned nodes, crowds, locks; /* `locks`: number for each crowd */
     uint64_t ttl_ms;
     unsigned fenced; /* per mille of the locks */
     redlock_options options;
-    bool is_burst;      /* whether all locks are asked for at once, of masters without a bound */
-    unsigned window;    /* otherwise: number of acquisitions under way at a time */
-    uint64_t cost;      /* time of a unit of a process's work; ns */
+    bool is_burst;      /* whether all locks are requested at once, from masters without a bound */
+    unsigned window;    /* otherwise: number of acquisitions pending at a time */
+    uint64_t cost;      /* time of one unit of a process's work; ns */
     unsigned incidents; /* number of incidents */
     bool has_majority_faults;
     unsigned contenders; /* number of simultaneous requests for keys that others hold; 0: none */
-    unsigned contested_nodes;        /* number of nodes at which they are held */
-    uint64_t command_time, key_time; /* of the masters; ns */
+    unsigned contested_nodes;        /* number of nodes at which those keys are held */
+    uint64_t command_time, key_time; /* times of the masters; ns */
     size_t socket_size;
 };
 
@@ -43,7 +43,7 @@ struct load_world {
     struct load_plan plan;
     struct crowd crowds[CROWDS_MAX];
     uint64_t up_since[SERVERS_MAX]; /* true time; NEVER: down or stopped */
-    uint64_t down_at, back_at;      /* instants of the latest server to go down, and to come back */
+    uint64_t down_at, back_at; /* instants at which the latest server went down, and came back */
     uint32_t token_count;
     uint64_t acquired, failed, lost;
 };

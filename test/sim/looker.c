@@ -1,6 +1,6 @@
 /*
- * A worker's questions: it asks who holds a key, and whether a fence is still the newest, from
- * timers and from inside callbacks; now and then it closes the client from inside an answer.
+ * A worker's questions: it inspects a key's holder, or whether a fence is still the newest, from
+ * timers and inside callbacks. Sometimes it closes the client inside an answer.
  */
 #include "worker.h"
 
@@ -57,8 +57,8 @@ static void on_fence(redlock_status status, void *arg) {
 /* ---- questions ---- */
 
 /*
- * Draws a fence: that of the worker's own lock, if it has one; otherwise the key's newest, or one
- * that is too old.
+ * Draws a fence: that of the worker's own lock, if it has one; otherwise the key's newest, or an
+ * outdated one.
  */
 static uint64_t draw_fence(struct worker *worker, unsigned key) {
     struct app *app = worker->app;

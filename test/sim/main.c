@@ -1,6 +1,6 @@
 /*
  * redlock-sim: runs the library's own code over a simulated loop, clock, network and masters, one
- * world for each seed, and tells whether an invariant was ever violated.
+ * world for each seed, and reports whether an invariant was ever violated.
  */
 #include "mutants.h"
 #include "run.h"
@@ -16,7 +16,7 @@
 struct options {
     uint64_t first, last;
     struct demand demand;
-    unsigned patience; /* seconds; 0: no limit */
+    unsigned patience; /* limit in seconds; 0: none */
     bool wants_trace, wants_json, stops_at_first, wants_mutants;
     const char *mutant;
 };
@@ -216,7 +216,7 @@ static void run_all(const struct options *options, const char *program, struct t
     totals->seconds = seconds_now() - began;
 }
 
-/* Number of seeds that are enough for requests to wait in each line. */
+/* Number of seeds within which requests must have waited in each queue. */
 #define SEEDS_TO_WAIT 200
 
 static bool complain_unless(uint64_t count, const char *what) {
@@ -227,9 +227,8 @@ static bool complain_unless(uint64_t count, const char *what) {
 }
 
 /*
- * Tells whether requests waited in the queue: in worlds where masters refuse all entries, or
- * clients count no push, waiting is polling, and no invariant is violated. A run that ended early
- * may be too short.
+ * Reports whether requests waited in queues. If masters refuse all entries, or clients count no
+ * push, waiting is polling, and no invariant is violated. A run that ended early may be too short.
  */
 static bool have_waited(const struct options *options, const struct totals *totals) {
     static const char *const entries[WAITING_QUEUES] = {

@@ -87,7 +87,7 @@ void master_seem_another(struct master *master, unsigned db, const struct master
 void master_follow(struct master *master, unsigned db, const struct master *other) {
     master_forget(master);
     master_seem_another(master, db, other);
-    master->store.promotions += !master->store.is_replica; /* the history is the other's now */
+    master->store.promotions += !master->store.is_replica; /* the history is now the other one's */
     master->store.is_replica = true;
 }
 

@@ -9,17 +9,16 @@
 #include <string.h>
 
 /*
- * A jump that no reading of the clock can hide, however long an answer took: a process may have
- * been paused for two seconds between its question and the answer, and clocks may have drifted
- * since.
+ * A jump that no reading of the clock can hide, however late the answer: a process may be paused
+ * for 2 s between its question and the answer, and clocks may have drifted since.
  */
 #define LEAST_JUMP (15000 * MS)
 #define MOST_JUMP_AHEAD (3600000 * MS)
 #define MOST_JUMP_BACK (20000 * MS)
 
 /*
- * Maximum number of jumps back in a world: they prolong the life of keys, and the world has to wait
- * for that.
+ * Maximum number of backward jumps in a world: they prolong the life of keys, and the world has to
+ * wait for their expiry.
  */
 #define JUMPS_BACK_MAX 2
 
@@ -45,7 +44,7 @@ void mishap_stop(struct nemesis *nemesis, struct server *server, uint64_t until)
 }
 
 /*
- * Makes a server young: its grants do not count until it has been up, or sound, for the longest
+ * Makes a server young: its grants do not count until it has been up, or intact, for the longest
  * TTL.
  */
 static void be_young(const struct nemesis *nemesis, struct server *server, uint64_t from) {
@@ -59,8 +58,7 @@ static void be_young(const struct nemesis *nemesis, struct server *server, uint6
 
 /*
  * Restarts a server: empty, or from an old snapshot; a durable one with all its keys. The server
- * takes part at once; but unless it is durable, clients trust it only when it has been up for the
- * longest TTL.
+ * serves at once, but unless it is durable, clients trust it only after the longest TTL.
  */
 static void restart(struct nemesis *nemesis, struct server *server) {
     bool keeps = is_durable(nemesis, server);
@@ -92,7 +90,7 @@ static int64_t draw_jump(struct nemesis *nemesis, enum jump_kind kind) {
 }
 
 /*
- * Sets a server's clock, and tells the checker in the order in which a client hears of it: in a
+ * Sets a server's clock, and notifies the checker in the order in which a client learns of it: in a
  * restart, the clock before anything else.
  */
 static void set_clock(struct nemesis *nemesis, struct server *server, int64_t by, bool is_seen,
@@ -108,13 +106,13 @@ static void set_clock(struct nemesis *nemesis, struct server *server, int64_t by
     check_clock_set(&server->master, by, is_seen, is_young);
 }
 
-/* Sets the clock before the server is started, so that its uptime is right. */
+/* Sets the clock before the server starts, so that its uptime is right. */
 static void jump_in_restart(struct nemesis *nemesis, struct server *server, int64_t by) {
     set_clock(nemesis, server, by, true, !is_durable(nemesis, server));
     restart(nemesis, server);
 }
 
-/* Sets the clock back after the server was started, so that its uptime is negative. */
+/* Sets the clock back after the server has started, so that its uptime is negative. */
 static void jump_after_restart(struct nemesis *nemesis, struct server *server, int64_t by) {
     restart(nemesis, server);
     set_clock(nemesis, server, by, true, !is_durable(nemesis, server));
@@ -139,8 +137,8 @@ static void renew_client(struct nemesis *nemesis) {
 }
 
 /*
- * Lets clocks jump. Two jumps of one clock could undo each other before a client sees either; by
- * the second jump no client relies on a key from before the first.
+ * Makes clocks jump. Two jumps of one clock could cancel out before a client sees either, so by the
+ * second jump no client relies on a key from before the first.
  */
 static void set_clocks(struct nemesis *nemesis, unsigned count) {
     const struct plan *plan = nemesis->plan;
@@ -165,9 +163,9 @@ static void set_clocks(struct nemesis *nemesis, unsigned count) {
 
 /*
  * Empties a server without ending connections: by FLUSHALL; by SWAPDB, which leaves the old marker
- * of another database; by a REPLICAOF that is taken back at once, which leaves the old marker of
- * another master; or by one to a replica of its own, which leaves its own marker. The latter two
- * take INFO in scripts to be noticed.
+ * of another database; by a REPLICAOF that is revoked at once, which leaves the old marker of
+ * another master; or by one to a replica of its own, which leaves its own marker. Only INFO in
+ * scripts reveals the latter two.
  */
 static void flush(struct nemesis *nemesis, struct server *server) {
     enum { EMPTIED, SWAPPED, FAILED_BACK, ANOTHERS, WAYS };
@@ -193,7 +191,7 @@ static void flush(struct nemesis *nemesis, struct server *server) {
         break;
     }
     check_forgotten(&server->master);
-    /* To a new client the memory looks old where its marker is one of this run. */
+    /* To a new client the memory looks old if its marker is one of this run. */
     bool is_young = way == EMPTIED || (way == ANOTHERS && other != server);
     check_flushed(&server->master, is_young);
     be_young(nemesis, server, nemesis->world->now);
@@ -207,9 +205,9 @@ void mishap_promote(struct nemesis *nemesis, struct server *server) {
 }
 
 /*
- * Makes a server a replica that takes writes; has a replica take over its master's memory again; or
- * makes it a master again. Clients see the role by their next beat, and from then on nothing that
- * it grants counts: its later losses excuse no hold.
+ * Makes a server a replica that accepts writes; makes a replica take over its master's memory
+ * again; or makes it a master again. Clients see the role at their next heartbeat. From then on its
+ * grants do not count, and its later losses excuse no hold.
  */
 static void change_role(struct nemesis *nemesis, struct server *server) {
     struct network *network = nemesis->network;
@@ -227,7 +225,7 @@ static void change_role(struct nemesis *nemesis, struct server *server) {
     be_young(nemesis, server, nemesis->world->now);
 }
 
-/* Returns a mask of the locks whose key, or list of readers, this is; 0: none. */
+/* Returns a mask of the locks to which this key, or list of readers, belongs; 0: none. */
 static uint32_t locks_of(const struct checker *checker, const struct store_key *key) {
     char list[sizeof(checker->keys[0]) + 16];
     for (unsigned i = 0; i < checker->key_count; i++) {
@@ -282,8 +280,8 @@ static unsigned count_keys(struct nemesis *nemesis) {
 }
 
 /*
- * While nobody has the lock, or asks for it, has one node alone hear the opener soon, and the
- * holder be heard only then.
+ * While the lock is free and not requested, lets only one node receive the opener's request soon,
+ * and the holder's requests only after that.
  */
 static void open_one(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
@@ -306,7 +304,7 @@ static void open_one(struct nemesis *nemesis) {
     look_again(nemesis);
 }
 
-/* Restarts the node that has heard the opener. */
+/* Restarts the node that has received the opener's request. */
 static void forget_open(struct nemesis *nemesis) {
     if (nemesis->world->now > nemesis->heard_at) {
         nemesis->stage = STAGE_CLEAR;
@@ -318,8 +316,8 @@ static void forget_open(struct nemesis *nemesis) {
 }
 
 /*
- * Once the holder has a lock, in which the node that has forgotten may not count, has its key
- * expire at one of the other nodes before the opener's request arrives there.
+ * Once the holder has a lock for which the node that forgot may not count, lets its key expire at
+ * one of the other nodes before the opener's request arrives there.
  */
 static void let_expire(struct nemesis *nemesis) {
     const struct worker *holder = &nemesis->apps[HOLDER].workers[0];

@@ -1,6 +1,6 @@
 /*
- * Faults that guards have to notice, or cannot notice: servers that restart without their memory,
- * whose clocks jump, and that lose keys while they run.
+ * Faults that guards must detect, or cannot detect: servers that restart without their memory,
+ * whose clocks jump, or that lose keys while they run.
  */
 #ifndef REDLOCK_SIM_MISHAP_H
 #define REDLOCK_SIM_MISHAP_H
@@ -14,8 +14,8 @@ void mishap_strike(struct nemesis *nemesis);
 void mishap_promote(struct nemesis *nemesis, struct server *server);
 
 /*
- * Stops a server until `until`, and ends its connections; the server is then started anew, unless
- * it is to stay down for longer.
+ * Stops a server until `until`, and ends its connections. The server is then restarted, unless it
+ * must stay down for longer.
  */
 void mishap_stop(struct nemesis *nemesis, struct server *server, uint64_t until);
 

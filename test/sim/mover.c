@@ -45,9 +45,7 @@ static uint32_t next_of(const struct mover *mover) {
     return mover->lists[mover->list + 1];
 }
 
-/*
- * Sets the lists of a client that starts in this stage: those of one of the two neighbouring steps.
- */
+/* Sets the lists of a client that starts in this stage: those of one of the two adjacent steps. */
 static void report_newborn(struct mover *mover, struct app *app) {
     uint32_t list = mover->lists[mover->list];
     bool early = mover->stage != STAGE_REST && chance(mover, 500);
@@ -86,7 +84,7 @@ static bool all_are(const struct mover *mover, bool joint) {
     return true;
 }
 
-/* Makes one of the applications that have not taken the step take it. */
+/* Makes one of the applications that have yet to take the step take it. */
 static void urge(struct mover *mover, enum app_step step) {
     struct app *app = &mover->apps[draw(mover, mover->plan->processes)];
     if (app_has_client(app) && app_is_joint(app) != (step == STEP_CHANGE)) {

@@ -1,8 +1,8 @@
 /*
- * Replaces servers while clients run, as lib/doc/operating.md tells operators to: all clients
- * become joint, one after the other and in any order; after one max_ttl all commit; then comes the
- * next change. Now and then a change is abandoned. A client that starts meanwhile is made as the
- * step asks for.
+ * Replaces servers while clients run, as lib/doc/operating.md advises operators: all clients become
+ * joint, one after the other in any order; after one max_ttl all commit; then the next change
+ * begins. Some changes are abandoned. A client that starts meanwhile gets the lists that the step
+ * requires.
  */
 #ifndef REDLOCK_SIM_MOVER_H
 #define REDLOCK_SIM_MOVER_H
@@ -15,7 +15,7 @@
 enum mover_stage {
     STAGE_REST,   /* all clients have the list */
     STAGE_JOIN,   /* some clients are joint */
-    STAGE_WAIT,   /* all clients are joint, but old locks may live */
+    STAGE_WAIT,   /* all clients are joint, but old locks may still exist */
     STAGE_COMMIT, /* some clients have the next list */
     STAGE_ABANDON /* some clients are still joint */
 };
@@ -31,7 +31,7 @@ struct mover {
     uint64_t wait_until;
 };
 
-/* Gives each process its first list; begins, if the plan has servers replaced. */
+/* Gives each process its first list; begins changes if the plan has them. */
 void mover_init(struct mover *mover, struct world *world, struct app *apps,
                 const struct plan *plan);
 

@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* All mutants, from the build (mutants/list.awk). */
+/* All mutants, listed by the build (mutants/list.awk). */
 static const struct mutant {
     const char *name;
-    const char *profile; /* of the world in which it was caught last; NULL if none is recorded */
+    const char *profile; /* profile of the world that caught it last; NULL if none is recorded */
     uint64_t seed;
 } mutants[] = {
 #include "mutant_list.h"
@@ -24,13 +24,13 @@ static const struct mutant {
 
 #define MUTANT_COUNT (sizeof(mutants) / sizeof(mutants[0]))
 
-/* Time limit of a mutant's process, by its own alarm clock: a mutant that hangs is caught. */
+/* Time limit of a mutant's process, by its own alarm: a mutant that hangs counts as caught. */
 #define TIMEOUT_SECONDS "120"
 
-/* Number of seeds of each profile that are run before more seeds of one of them. */
+/* Number of seeds of each profile to run before more seeds of any one profile. */
 #define SOON 100
 
-/* Environment variable of a program that has become a mutant: its name. */
+/* Environment variable with the mutant's name, in a program that has become a mutant. */
 #define IS_MUTANT "REDLOCK_SIM_MUTANT"
 
 struct outcome {
@@ -123,9 +123,9 @@ static void run(const char *path, const char *profile, uint64_t first, uint64_t 
 }
 
 /*
- * Searches for a world that catches the mutant: first the recorded one. A world changes with the
- * library, so it may no longer catch the mutant; then a few worlds of each profile, in which most
- * are caught, and last all worlds, in the order of the profiles that catch the rare ones.
+ * Searches for a world that catches the mutant: first the recorded one, which may miss it since
+ * worlds change with the library; then a few worlds of each profile, which catch most mutants; last
+ * all worlds, in the order of the profiles that catch the rare ones.
  */
 static void search(const char *path, const struct mutant *mutant, uint64_t seeds,
                    struct outcome *outcome) {
@@ -141,7 +141,7 @@ static void search(const char *path, const struct mutant *mutant, uint64_t seeds
     }
 }
 
-/* Returns whether the library without the mutant is caught in the same world, too. */
+/* Returns whether the same world also fails the library without the mutation. */
 static bool is_caught_without(const char *program, const struct outcome *outcome) {
     struct outcome without = {.is_caught = false};
     char *end;
@@ -152,7 +152,9 @@ static bool is_caught_without(const char *program, const struct outcome *outcome
     return without.is_caught;
 }
 
-/* Searches for a world and prints the outcome as one line. Returns whether it was caught. */
+/*
+ * Searches for a world and prints the outcome as one line. Returns whether the mutant was caught.
+ */
 static bool report(const char *program, const struct mutant *mutant, uint64_t seeds) {
     struct outcome outcome;
     char path[PATH_MAX];
@@ -172,7 +174,7 @@ static bool report(const char *program, const struct mutant *mutant, uint64_t se
     return outcome.is_caught;
 }
 
-/* Waits for one of the processes that search. Returns whether its mutant was caught. */
+/* Waits for one of the searching processes. Returns whether its mutant was caught. */
 static bool await_one(void) {
     int status;
     if (wait(&status) < 0) {

@@ -1,6 +1,6 @@
 /*
- * Runs the mutants: simulators whose library has a deliberate bug. Each is a program of its own,
- * built from an edit in mutants/, beside redlock-sim in the folder `mutants`.
+ * Runs the mutants: simulators whose library has a deliberate bug. Each is a separate program,
+ * built from an edit in mutants/, in the folder `mutants` beside redlock-sim.
  */
 #ifndef REDLOCK_SIM_MUTANTS_H
 #define REDLOCK_SIM_MUTANTS_H
@@ -10,8 +10,8 @@
 
 /*
  * Runs each mutant until it is caught, in its recorded world and then with the seeds 1 to `seeds`
- * of all profiles, as many mutants at once as there are cores, and prints the invariants that
- * caught them. Returns 0 when all were caught, 1 otherwise.
+ * of all profiles, as many mutants at once as there are cores. Prints the invariants that caught
+ * them. Returns 0 when all were caught, 1 otherwise.
  */
 int mutants_run_all(const char *program, uint64_t seeds);
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Number of dead waiters that come before all others: more than a call handles. */
+/* Number of dead waiters at the front of a queue: more than one call handles. */
 #define CROWD_OF_DEAD 100
 
 static uint64_t draw(struct nemesis *nemesis, uint64_t below) {
@@ -63,7 +63,7 @@ static void hold_path(struct nemesis *nemesis) {
     path->replies_held_until = which != 0 ? until : path->replies_held_until;
 }
 
-/* Cuts a process, or a server, off from the others. */
+/* Cuts a process or a server off from the others. */
 static void cut_off(struct nemesis *nemesis) {
     struct network *network = nemesis->network;
     uint64_t until = some_time(nemesis);
@@ -158,7 +158,7 @@ static void run_words(struct master *master, unsigned count, const char *const *
     master_run(master, &words);
 }
 
-/* Has a server's queues begin with a crowd of waiters that have died. */
+/* Puts a crowd of dead waiters at the front of a server's queues. */
 static void crowd_queues(struct nemesis *nemesis, struct master *master) {
     const struct checker *checker = nemesis->world->checker;
     char queue[sizeof(checker->keys[0]) + sizeof(QUEUE_SUFFIX)], entry[80], ticket[16];
@@ -177,14 +177,14 @@ static void crowd_queues(struct nemesis *nemesis, struct master *master) {
 
 static void disturb_pushes(struct nemesis *nemesis) {
     struct server *server = any_server(nemesis);
-    if (nemesis->world->now % 3 == 0) { /* of no draw: seeds keep their worlds */
+    if (nemesis->world->now % 3 == 0) { /* not drawn, so that seeds keep their worlds */
         crowd_queues(nemesis, &server->master);
     }
     TRACE(nemesis->world, "nemesis: node %u loses pushes", server->master.index);
     server->pushes_disturbed_until = some_time(nemesis);
 }
 
-/* Ends the connections of one process on which servers push, and no others. */
+/* Ends the channel connections of one process, and no others. */
 static void break_channels(struct nemesis *nemesis) {
     const struct app *app = any_app(nemesis);
     struct link *link;
@@ -200,7 +200,7 @@ static void refuse_logins(struct nemesis *nemesis) {
     struct server *server = any_server(nemesis);
     server->login_refused_until = some_time(nemesis);
     TRACE(nemesis->world, "nemesis: node %u refuses logins", server->master.index);
-    if (coin(nemesis)) { /* clients connect, and log in, again */
+    if (coin(nemesis)) { /* clients connect and log in again */
         server_break(server);
     }
 }
@@ -217,9 +217,9 @@ static void lose_replicas(struct nemesis *nemesis) {
 }
 
 /*
- * Has a node answer an absurd counter: the last one of all, or one at the bound of what counts. The
- * same few nodes do so throughout, so that the others are a quorum. No counter is set back: a fence
- * may be known to these nodes and to one other, and then a quorum of the rest does not know it.
+ * Makes a node answer an absurd counter: the largest possible, or one at the bound of what counts.
+ * The same few nodes do so throughout, so that the others are a quorum. Counters are never set
+ * back: if only these nodes and one other know a fence, a quorum of the rest does not.
  */
 static void ruin_counter(struct nemesis *nemesis) {
     static const uint64_t ahead[] = {2 * FENCE_DAY, 5 * FENCE_DAY / 2, 3 * FENCE_DAY};
@@ -296,7 +296,7 @@ static void pause_process(struct nemesis *nemesis) {
     }
 }
 
-/* Has the first process hang for so long that a server takes its entries. */
+/* Makes the first process hang for so long that a server removes its entries. */
 static void hang_process(struct nemesis *nemesis) {
     struct app *app = &nemesis->apps[0];
     uint64_t until = nemesis->world->now + 5000 * MS;
@@ -312,7 +312,7 @@ static void kill_process(struct nemesis *nemesis) {
     }
 }
 
-/* ---- what breaks the assumptions of promise 1 ---- */
+/* ---- breaches of the assumptions of promise 1 ---- */
 
 static void forget(struct nemesis *nemesis) {
     struct server *server = any_server(nemesis);
@@ -336,9 +336,9 @@ static bool is_free(const struct nemesis *nemesis, struct master *master) {
 }
 
 /*
- * Keeps those in a hurry from the servers, once one has had the key at the node with the late
- * top-up and released it, and has those act soon who have the lock: they hand it over before
- * anything else changes a counter.
+ * Ends the contention once a hurried process has held the key at the node with the late top-up and
+ * released it: cuts the hurried processes off from the servers, and makes the holders act soon, so
+ * that they hand the lock over before anything else changes a counter.
  */
 static void end_hurry(struct nemesis *nemesis) {
     uint64_t ttl = nemesis->plan->ttl_most_ms * MS;
@@ -363,7 +363,7 @@ static void end_hurry(struct nemesis *nemesis) {
     }
 }
 
-/* Has a node lose its locks, but no counters. */
+/* Makes a node lose its locks, but no counters. */
 static void lose_locks(struct nemesis *nemesis) {
     if (nemesis->is_late && nemesis->keys_rest_until > nemesis->world->now) {
         end_hurry(nemesis);
@@ -376,8 +376,8 @@ static void lose_locks(struct nemesis *nemesis) {
 }
 
 /*
- * Has the top-up of the node that lost its locks arrive late, and a second node lose them: another
- * process has the time to hold the lock at both, and to release it.
+ * Delays the top-up of the node that lost its locks, and makes a second node lose them: another
+ * process has time to hold the lock at both, and to release it.
  */
 static uint64_t delay_top_up(void *owner, const struct link *link) {
     struct nemesis *nemesis = owner;

@@ -1,9 +1,9 @@
 /*
  * The happy path: link_open sends CONNECT, the server accepts; DATA arrives after the path's
- * latency, in order; the server runs each command in it, and its answers go back as one message. A
- * text that is published is a message of its own to each subscriber.
- * Messages wait in their stream while their server is paused or their path is held, and arrive late
- * then, as TCP delivers retransmitted data.
+ * latency, in order; the server runs each command in it, and its answers return as one message. A
+ * published text is a separate message to each subscriber. Messages wait in their stream while
+ * their server is paused or their path is held, and then arrive late, as TCP delivers retransmitted
+ * data.
  */
 #include "network.h"
 
@@ -85,7 +85,7 @@ static void stream_next(struct world *world, struct stream *stream) {
     }
 }
 
-/* Returns by how much a message with a top-up is late. */
+/* Returns the delay of a message with a top-up. */
 static uint64_t lateness_of(const struct link *link, const struct message *message) {
     const struct network *network = link->network;
     struct words words;
@@ -124,7 +124,7 @@ static void stream_send(struct link *link, struct stream *stream, struct message
     }
 }
 
-/* ---- sockets that are full at times ---- */
+/* ---- sockets that may be full ---- */
 
 /* Maximum bytes of a message, unless one command is longer. */
 #define MESSAGE_MOST 4096
@@ -137,7 +137,7 @@ static uint64_t service_of(const struct network *network, const struct words *wo
     return network->command_time + network->key_time * (uint64_t)keys;
 }
 
-/* Returns a message of the first commands of `bytes`, about as many as fill a message. */
+/* Returns a message of the first commands of `bytes`, about as many as fit into a message. */
 static struct message *cut(const struct network *network, const char *bytes, size_t length) {
     struct words words;
     size_t end = 0, next;
@@ -151,7 +151,7 @@ static struct message *cut(const struct network *network, const char *bytes, siz
     return message;
 }
 
-/* Sends as many messages as the socket has room for. */
+/* Sends as many messages as fit into the socket. */
 static void fill_socket(struct link *link) {
     struct message *message;
     while (link->conn != NULL && link->in_socket < link->network->socket_size &&
@@ -318,7 +318,7 @@ static struct answer *refuse(const char *text) {
     return answer_create(&refusal);
 }
 
-/* Sends a text to a subscriber; or not, or twice, or late, as everything behind it. */
+/* Sends a text to a subscriber; or loses it, sends it twice, or delays it with all that follows. */
 static void push(struct link *link, const struct word *text) {
     struct world *world = link->network->world;
     bool is_disturbed = link->server->pushes_disturbed_until > world->now;
@@ -337,7 +337,7 @@ static void push(struct link *link, const struct word *text) {
     }
 }
 
-/* Subscribers count as long as the server has not seen their end. */
+/* Subscribers count until the server has seen their end. */
 static unsigned publish(const void *owner, const struct word *channel, const struct word *text) {
     const struct master *master = owner;
     struct server *server = (struct server *)((uintptr_t)master - offsetof(struct server, master));

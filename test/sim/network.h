@@ -1,6 +1,6 @@
 /*
  * The simulated network between processes and servers: connections that keep their order, and the
- * faults of networks. A server is a master with an entry in the network.
+ * faults of networks. A server is a master with its place in the network.
  */
 #ifndef REDLOCK_SIM_NETWORK_H
 #define REDLOCK_SIM_NETWORK_H
@@ -31,25 +31,26 @@
 struct conn;
 struct network;
 
-/* The effect of a command on one key of ours, for the checker. */
+/* The effect of a command on one of our keys, for the checker. */
 struct effect {
     uint32_t token;
     unsigned key;
-    bool is_new;   /* whether the key is new for the token at this server */
-    bool was_kept; /* whether the key had the token before the command; or was to take it */
+    bool is_new; /* whether the token did not have the key at this server before */
+    /* whether the token had the key before the command, or the command asked for it */
+    bool was_kept;
     uint64_t
         doubtful_until; /* until then, a client may rely on keys that the server lost; 0: none */
     int64_t left_ms;    /* time until the key expires, by the master's clock */
-    int64_t lasts_ms;   /* time between the command that set the expiry, and the expiry */
+    int64_t lasts_ms;   /* time between the command that set the expiry and the expiry */
     uint64_t set_at;    /* instant of that command, by the process's clock */
 };
 
-/* One answer of a server, on its way. */
+/* One answer of a server, in flight. */
 struct answer {
     STAILQ_ENTRY(answer) link;
     struct reply reply;
     uint64_t at;  /* instant at which the server gave it */
-    bool is_beat; /* whether it tells the server's clock */
+    bool is_beat; /* whether it carries the server's clock */
     struct effect *effects;
     unsigned effect_count;
     char text[];
@@ -71,11 +72,11 @@ struct message {
     STAILQ_ENTRY(message) link;
     enum message_kind kind;
     uint64_t at;      /* instant of its arrival */
-    uint64_t service; /* time that the server works on it; ns */
-    bool is_served;   /* whether the server has begun to serve it */
+    uint64_t service; /* time that the server takes for it; ns */
+    bool is_served;   /* whether the server has started serving it */
     struct answer_list answers;
     size_t length;
-    char bytes[]; /* and a NUL */
+    char bytes[]; /* followed by a NUL */
 };
 STAILQ_HEAD(message_list, message);
 
@@ -84,7 +85,7 @@ struct stream {
     struct message_list messages;
     struct task arrival; /* arrival of the first message */
     uint64_t last_at;
-    bool is_lost; /* whether messages sent from now on never arrive */
+    bool is_lost; /* whether messages sent from now on are lost */
 };
 
 /* A connection. It outlives its client side, for messages sent before that side was closed. */
@@ -94,13 +95,15 @@ struct link {
     struct server *server;
     struct event_base *process;
     unsigned number;
-    struct conn *conn; /* NULL: client side closed */
-    bool is_accepted;  /* whether the server side stands */
+    struct conn *conn; /* NULL: the client side is closed */
+    bool is_accepted;  /* whether the server side is open */
     uint64_t
-        beaten_at; /* instant at which the latest beat was sent on it; or at which it was opened */
-    uint64_t stopped_at; /* when its process heard that a call stopped at its bound; 0: goes on */
-    unsigned db;         /* database that it has selected */
-    char channel[SIM_CHANNEL_MAX + 1]; /* channel that it has subscribed to; "": none */
+        /* instant at which the latest heartbeat was sent on it, or at which it was opened */
+        beaten_at;
+    /* instant at which its process learned that a call stopped at its bound; 0: none did */
+    uint64_t stopped_at;
+    unsigned db;                       /* its selected database */
+    char channel[SIM_CHANNEL_MAX + 1]; /* the channel that it subscribes to; "": none */
     bool is_heard;                     /* whether a message of that channel has arrived */
     struct stream requests, replies;
     struct message_list unsent; /* messages that do not fit in the client's socket */
@@ -118,16 +121,19 @@ struct server {
     struct network *network;
     struct master master;
     uint64_t down_until;
-    bool is_gone;         /* whether it does not even refuse connections while down */
-    uint64_t young_until; /* until then, clients do not count its grants: it was restarted empty */
+    bool is_gone; /* whether it does not even refuse connections while down */
+    /* instant until which clients do not count its grants: it was restarted empty */
+    uint64_t young_until;
     uint64_t paused_until;
-    uint64_t slowness;               /* maximum additional time of an answer */
-    const char *error;               /* answer to SET and to scripts ... */
-    uint64_t error_until;            /* ... until then */
-    unsigned pattern_subscribers;    /* number of those who listen to all channels, by a pattern */
-    uint64_t pushes_disturbed_until; /* until then, published texts are lost, doubled or late */
-    uint64_t login_refused_until;    /* until then, AUTH and SELECT are answered with an error */
-    uint64_t busy_until;             /* end of its work on the messages received so far */
+    uint64_t slowness;            /* maximum additional time of an answer */
+    const char *error;            /* answer to SET and to scripts until `error_until` */
+    uint64_t error_until;         /* end of these answers */
+    unsigned pattern_subscribers; /* number of subscribers to all channels, by a pattern */
+    /* instant until which published texts are lost, doubled or late */
+    uint64_t pushes_disturbed_until;
+    /* instant until which AUTH and SELECT are answered with an error */
+    uint64_t login_refused_until;
+    uint64_t busy_until; /* end of its work on the messages received so far */
 };
 
 struct network {
@@ -139,12 +145,13 @@ struct network {
     unsigned link_count; /* number of connections made so far */
 
     /*
-     * Time of a server for a command and for a key, ns; and bytes that a socket takes. 0: no bound.
+     * Time that a server takes for a command and for a key, in ns; capacity of a socket in bytes.
+     * 0: no limit.
      */
     uint64_t command_time, key_time;
     size_t socket_size;
 
-    /* Returns by how much a top-up to a server is late, ns; NULL: by nothing. */
+    /* Returns the delay of a top-up to a server, in ns; NULL: there is none. */
     uint64_t (*on_top_up)(void *owner, const struct link *link);
     void *top_up_owner;
 };
@@ -160,7 +167,7 @@ void link_send(struct link *link, const char *bytes, size_t length);
 /* Closes the client side; messages sent before still arrive. */
 void link_close(struct link *link);
 
-/* Takes over a message that has arrived for a connection. */
+/* Takes ownership of a message that has arrived for a connection. */
 void conn_arrived(struct conn *conn, struct message *message);
 void message_free(struct message *message);
 /*
@@ -171,13 +178,13 @@ void conn_abandon(struct conn *conn);
 
 /* ---- for the nemesis ---- */
 
-/* Ends the connection as a broken network does: messages under way may be lost. */
+/* Ends the connection as a broken network does: messages in flight may be lost. */
 void link_break(struct link *link);
 
 /* Breaks all connections of the server, as its end does. */
 void server_break(struct server *server);
 
-/* Closes the connections of a dead process. Call before its memory is freed. */
+/* Closes the connections of a dead process. Must be called before its memory is freed. */
 void network_bury(struct network *network, const struct event_base *process);
 
 #endif

@@ -1,6 +1,6 @@
 #include "parsed_call.h"
 
-/* The texts are long: they are compared only where there is one. */
+/* The texts are long, so they are compared only if there is one. */
 bool parsed_call_is_of(const struct words *words, enum script script) {
     if (words->count <= 3) {
         return false;
@@ -42,12 +42,12 @@ struct call_position parsed_call_first(const struct words *words, const struct f
     return (struct call_position){.key = 3, .argument = end + form->leading, .key_end = end};
 }
 
-/* Returns whether the lock of a call that tells the number of keys has counters behind its keys. */
+/* Returns whether the lock of a call that states the number of keys has counters after its keys. */
 static bool has_counters(const struct form *form, const struct word *arguments) {
     return form->script == SCRIPT_TAKE ? word_is(&arguments[3], "1") : word_is(&arguments[4], "f");
 }
 
-/* Returns the ticket of a lock in a call that asks for entries. */
+/* Returns the ticket of a lock in a call that requests entries. */
 static const struct word *ticket_of(const struct form *form, const struct word *arguments) {
     return &arguments[form->script == SCRIPT_QUEUE_SET ? 6 : 5];
 }
@@ -69,7 +69,7 @@ static bool is_carried(const struct form *form, const struct word *arguments) {
     return form->script == SCRIPT_QUEUE && word_is(&arguments[3], "-");
 }
 
-/* SCRIPT_TAKE and SCRIPT_QUEUE_SET tell how many keys a lock has, and whether it has counters. */
+/* SCRIPT_TAKE and SCRIPT_QUEUE_SET state how many keys a lock has, and whether it has counters. */
 bool parsed_call_next(const struct words *words, const struct form *form, struct call_position *at,
                       struct parsed_call *call) {
     const struct word *arguments = &words->word[at->argument];

@@ -1,6 +1,6 @@
 /*
- * The commands of a client that are about locks, taken to pieces: the part of a SET, or of a script
- * call, that is about one lock, is a parsed call.
+ * A client's commands for locks, split up: a parsed call is the part of a SET, or of a script call,
+ * that is about one lock.
  */
 #ifndef REDLOCK_SIM_PARSED_CALL_H
 #define REDLOCK_SIM_PARSED_CALL_H
@@ -16,7 +16,7 @@
  */
 struct form {
     enum script script;
-    unsigned keys, arguments; /* of each lock; 0 keys: the arguments tell their number */
+    unsigned keys, arguments; /* numbers for each lock; 0 keys: the arguments state their number */
     bool is_reader;
     unsigned leading; /* number of arguments before those of the locks */
 };
@@ -27,7 +27,7 @@ struct parsed_call {
     const struct word *value, *ttl;
     const struct word *ticket; /* NULL: none */
     bool is_reader;
-    bool releases; /* whether the call gives the keys back */
+    bool releases; /* whether the call releases the keys */
     bool asks_for_entry;
     bool may_repeat; /* whether the call was refused, and may be repeated */
 };
@@ -43,19 +43,19 @@ bool parsed_call_is_of(const struct words *words, enum script script);
 /* Returns the form of a call of one of the locks' scripts; NULL for any other command. */
 const struct form *parsed_call_form(const struct words *words);
 
-/* Returns whether the command is SCRIPT_TAKE for a lock that is held. */
+/* Returns whether the command is SCRIPT_TAKE for a held lock. */
 bool parsed_call_is_top_up(const struct words *words);
 
 /* Returns whether the script takes keys for a waiter, or gives an entry in the queue. */
 bool parsed_call_is_queue(const struct form *form);
 
-/* Returns whether calls of the script give keys back. */
+/* Returns whether calls of the script release keys. */
 bool parsed_call_is_release(enum script script);
 
 /* Returns the position of the first lock in a call. */
 struct call_position parsed_call_first(const struct words *words, const struct form *form);
 
-/* Reads the next lock's part. Returns false when there is none left. */
+/* Reads the next lock's part. Returns false when none is left. */
 bool parsed_call_next(const struct words *words, const struct form *form, struct call_position *at,
                       struct parsed_call *call);
 

@@ -33,7 +33,7 @@ static void draw_options(struct plan *plan, struct rng *rng) {
     options->retry_delay_max_ms = options->retry_delay_ms * rng_between(rng, 2, 8);
     options->reconnect_delay_ms = rng_between(rng, 5, 50);
     options->reconnect_delay_max_ms = options->reconnect_delay_ms * rng_between(rng, 1, 6);
-    if (rng_chance(rng, 100)) { /* the least that is allowed, or a little more */
+    if (rng_chance(rng, 100)) { /* the minimum, or slightly more */
         options->max_commands = (uint32_t)rng_between(rng, 16, 24);
     }
 }
@@ -44,7 +44,7 @@ static void draw_least(struct plan *plan, struct rng *rng) {
     if (rng_chance(rng, 80)) {
         options->node_timeout_ms = rng_between(rng, 1, 8);
     }
-    if (rng_chance(rng, 150)) { /* often below node_timeout; but enough for a new connection */
+    if (rng_chance(rng, 150)) { /* often below node_timeout, but enough for a new connection */
         options->stall_timeout_ms = rng_between(rng, 30, 80);
     }
     if (rng_chance(rng, 50)) {
@@ -74,7 +74,7 @@ static enum cause draw_cause(struct rng *rng, enum profile profile) {
     }
 }
 
-/* Draws a run that is long enough for several spans of the longest TTL. */
+/* Draws a run several times as long as the longest TTL. */
 static void draw_long(struct plan *plan, struct rng *rng) {
     plan->ttl_least_ms = rng_between(rng, 60, 300);
     plan->ttl_most_ms = plan->ttl_least_ms * rng_between(rng, 1, 5);
@@ -84,8 +84,8 @@ static void draw_long(struct plan *plan, struct rng *rng) {
 }
 
 /*
- * Draws TTLs long enough for guards to notice a loss that they cannot see at once, while a client
- * relies on it.
+ * Draws TTLs that are long enough for guards to detect a loss with a delay, while a client relies
+ * on the lost keys.
  */
 static void draw_long_ttls(struct plan *plan, struct rng *rng) {
     plan->has_long_ttls = true;
@@ -112,8 +112,8 @@ static void draw_questions(struct plan *plan, struct rng *rng) {
 }
 
 /*
- * Draws many acquisitions while others hold the keys for long and nodes lose them: by clients that
- * notice little.
+ * Draws many acquisitions by clients that notice little, while others hold the keys for long and
+ * nodes lose them.
  */
 static void draw_hurry(struct plan *plan, struct rng *rng) {
     plan->has_hurry = true;
@@ -131,7 +131,7 @@ static void draw_hurry(struct plan *plan, struct rng *rng) {
     plan->options.retry_delay_max_ms = rng_between(rng, 20, 60);
     if (rng_chance(rng, 300)) {
         draw_questions(plan, rng);
-    } else { /* a pause delays commands until long after the last beat */
+    } else { /* a pause delays commands until long after the last heartbeat */
         plan->preemptions = (unsigned)rng_between(rng, 4, 16);
         plan->preempted_for = rng_between(rng, 5000, 6500) * MS;
     }
@@ -144,7 +144,7 @@ static void draw_mishaps(struct plan *plan, struct rng *rng) {
     plan->has_jumps = !plan->has_duplicate && !plan->has_changes && rng_chance(rng, 400);
     plan->has_jumps &= !plan->has_hurry;
     if (plan->has_jumps && plan->preempted_for > 1000 * MS) {
-        plan->preempted_for = 1000 * MS; /* otherwise a reading of a clock may tell nothing */
+        plan->preempted_for = 1000 * MS; /* otherwise a reading of a clock may be worthless */
     }
     plan->durable = rng_chance(rng, plan->has_jumps ? 400 : 800) ? 0
                     : rng_chance(rng, 500)                       ? all
@@ -165,8 +165,7 @@ static void draw_guarded(struct plan *plan, struct rng *rng) {
 
 /*
  * Draws acquisitions that stay open for longer than the TTL of other locks, while a node restarts:
- * of a process with the longest TTL, which holds nothing for long, beside one that renews short
- * ones.
+ * one process has the longest TTL and holds its locks briefly, another one renews short locks.
  */
 static void draw_open(struct plan *plan, struct rng *rng) {
     redlock_options *options = &plan->options;
@@ -192,8 +191,8 @@ static void draw_open(struct plan *plan, struct rng *rng) {
 }
 
 /*
- * Draws nodes that become replicas, accept writes all the same, and lose them whenever they take
- * over their master's memory; and TTLs that are longer than the change can stay unseen.
+ * Draws nodes that become replicas, still accept writes, and lose them whenever they take over
+ * their master's memory; and TTLs longer than the change can stay undetected.
  */
 static void draw_replicas(struct plan *plan, struct rng *rng) {
     draw_long_ttls(plan, rng);
@@ -216,7 +215,7 @@ static void draw_moving(struct plan *plan, struct rng *rng) {
     plan->hold_ms = plan->ttl_most_ms * rng_between(rng, 1, 4);
 }
 
-/* Draws one semaphore, so that more workers want it than it has permits. */
+/* Draws one semaphore that more workers want than it has permits. */
 static void draw_permits(struct plan *plan, struct rng *rng) {
     if (rng_chance(rng, 150)) {
         plan->permits = (unsigned)rng_between(rng, 2, KEYS_MAX);
@@ -226,8 +225,8 @@ static void draw_permits(struct plan *plan, struct rng *rng) {
 }
 
 /*
- * Draws a line for one key: requests on the same terms, most of them patient, that hold their locks
- * for a few round trips, so that keys are passed on and handed over all the time.
+ * Draws a queue for one key: requests on the same terms, mostly with long waits, that hold their
+ * locks for a few round trips, so that keys are passed on and handed over all the time.
  */
 static void draw_one_queue(struct plan *plan, struct rng *rng) {
     if (plan->permits > 0 || plan->has_readers || plan->has_hurry || !rng_chance(rng, 250)) {
@@ -246,8 +245,8 @@ static void draw_one_queue(struct plan *plan, struct rng *rng) {
 
 /*
  * Draws fenced locks that a process holds for long and hands over inside its client, while another
- * process asks for the key all the time: so that it has the key at nodes that have lost it, before
- * a late top-up arrives there.
+ * process requests the key all the time, and so gets it at nodes that have lost it before a late
+ * top-up arrives there.
  */
 static void draw_late_top_ups(struct plan *plan, struct rng *rng) {
     redlock_options *options = &plan->options;
@@ -274,7 +273,7 @@ static void draw_late_top_ups(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_between(rng, 200, 600) * MS;
 }
 
-/* Draws readers that hold a key for long, while a process hangs that waits for it. */
+/* Draws readers that hold a key for long, while a process that waits for it hangs. */
 static void draw_hung(struct plan *plan, struct rng *rng) {
     plan->has_hung = true;
     plan->is_fenced = plan->has_min_holds = false;
@@ -298,7 +297,7 @@ static void draw_handovers(struct plan *plan, struct rng *rng) {
     plan->options.max_local_handoffs = some[rng_below(rng, sizeof(some) / sizeof(some[0]))];
 }
 
-/* Draws TTLs: short ones make races at their end, long ones show keys that are left behind. */
+/* Draws TTLs: short ones cause races at their end, long ones expose keys that are left behind. */
 static void draw_ttls(struct plan *plan, struct rng *rng) {
     if (rng_chance(rng, 400)) {
         plan->ttl_least_ms = 8000;
@@ -324,8 +323,8 @@ static void draw_stays(struct plan *plan, struct rng *rng) {
 
 static void draw_clocks(struct plan *plan, struct rng *rng) {
     /*
-     * Half of the allowance for each side: the fastest node beside the slowest client is within
-     * drift.
+     * Each side gets 1/2 of the allowance, so that the fastest node and the slowest client are
+     * within drift.
      */
     int64_t within = (int64_t)(plan->options.drift / 2 * 1000000);
     plan->most_ppm = rng_chance(rng, 700) ? within : 0;
@@ -345,7 +344,7 @@ static void draw_disturbances(struct plan *plan, struct rng *rng) {
     plan->fault_every = rng_chance(rng, 100) ? 0 : rng_between(rng, 40, 600) * MS;
 }
 
-/* Adapts latencies to a short timeout. */
+/* Fits latencies to a short timeout. */
 static void fit_to_timeout(struct plan *plan, struct rng *rng) {
     uint64_t timeout = plan->options.node_timeout_ms * MS;
     if (timeout < 10 * MS) {
@@ -400,7 +399,7 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     draw_one_queue(plan, rng);
     plan->is_reticent = rng_chance(rng, plan->has_jumps ? 800 : 500);
     plan->pattern_subscribers =
-        plan->duration / MS % 4 == 0; /* of no draw: seeds keep their worlds */
+        plan->duration / MS % 4 == 0; /* not drawn, so that seeds keep their worlds */
     if (demand->profile == PROFILE_BROKEN && plan->duration / MS % 8 == 5) {
         draw_late_top_ups(plan, rng);
     }

@@ -1,6 +1,6 @@
 /*
- * Occurrences are queued; a wake, a little late, runs all that are queued, and those that are
- * queued meanwhile, as a loop's iteration does. A process that is paused queues and does not wake.
+ * Occurrences are queued. A wake, slightly late, runs all queued ones, and those that are queued
+ * meanwhile, as a loop's iteration does. A paused process queues occurrences and does not wake.
  */
 #include "process.h"
 
@@ -98,7 +98,7 @@ void process_forget(struct event_base *process, struct occurrence *occurrence) {
     }
 }
 
-/* Sorts the sockets before the timers, as loops do. */
+/* Sorts sockets before timers, as loops do. */
 static void sort(struct event_base *process) {
     struct occurrence_list later;
     struct occurrence *occurrence, *next;
@@ -159,7 +159,7 @@ static void go_on(struct event_base *process) {
 void process_block(struct event_base *process, uint64_t ns) {
     struct world *world = process->world;
     TRACE(world, "process %u is busy for %" PRIu64 " ms", process->index, ns / MS);
-    if (world->is_nested) { /* no second preemption: the time passes after the code that is run */
+    if (world->is_nested) { /* no second preemption: the time passes after the running code */
         process->work += ns / process->cost;
         process->away_until = world->now + ns;
         return;
@@ -176,7 +176,7 @@ void process_excuse(struct event_base *process) {
     process->away_until = process->world->now + process->work * process->cost;
 }
 
-/* ---- a loop whose code takes none ---- */
+/* ---- a loop whose code takes no time ---- */
 
 static void on_wake(void *owner) {
     struct event_base *process = owner;
@@ -268,7 +268,7 @@ void alarm_clear(struct alarm *alarm) {
     process_forget(alarm->process, &alarm->occurrence);
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 void process_init(struct event_base *process, struct world *world, unsigned index) {
     *process = (struct event_base){.world = world, .index = index};

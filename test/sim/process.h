@@ -1,6 +1,6 @@
 /*
  * A simulated process: an event loop, a clock, and memory of its own. It can be paused, preempted
- * in the middle of its code, and killed. The library gets it as its `event_base`.
+ * in the middle of its code, and killed. To the library it is the `event_base`.
  */
 #ifndef REDLOCK_SIM_PROCESS_H
 #define REDLOCK_SIM_PROCESS_H
@@ -13,11 +13,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* An event that the process's loop is to run; embedded in the struct that the event is about. */
+/* An event for the process's loop; embedded in the struct that the event is about. */
 struct occurrence {
     void (*run)(void *owner);
     void *owner;
-    bool is_io; /* whether it is a socket's: a loop that was away runs sockets before timers */
+    bool is_io; /* whether it is a socket's: a loop that was blocked runs sockets before timers */
     bool is_queued;
     bool is_later; /* whether it is in the list of the next iteration */
     TAILQ_ENTRY(occurrence) link;
@@ -50,11 +50,10 @@ struct event_base {
     unsigned preemptions;   /* preemptions per mille of the readings of its clock */
     uint64_t preempted_for; /* maximum length of a preemption */
 
-    uint64_t cost;       /* time of a unit of work; ns; 0: its code takes no time */
+    uint64_t cost;       /* time of one unit of work; ns; 0: its code takes no time */
     uint64_t work;       /* units of work of the current occurrence */
     uint64_t began_at;   /* start of the latest occurrence, in true time */
-    uint64_t away_until; /* end of the latest time in which its loop was kept from running, in true
-                            time */
+    uint64_t away_until; /* true time until which its loop was last kept from running */
 
     bool is_paused;
     bool is_running; /* whether its loop is running callbacks */
@@ -78,8 +77,8 @@ struct event_base {
 #define WORK_OF_OCCURRENCE 5
 #define WORK_OF_TIMER 5
 #define WORK_OF_COMMAND 2
-#define WORK_OF_LOCK 1     /* in a command, or in an answer */
-#define WORK_OF_CALLBACK 5 /* of the application */
+#define WORK_OF_LOCK 1     /* for each lock in a command or an answer */
+#define WORK_OF_CALLBACK 5 /* for each callback of the application */
 
 /* The process whose code is running; NULL outside of processes. */
 extern struct event_base *running;
@@ -89,23 +88,23 @@ void process_init(struct event_base *process, struct world *world, unsigned inde
 /* Kills the process: its memory is freed, and none of its code runs again. */
 void process_finish(struct event_base *process);
 
-/* Queues `occurrence` for the loop, to run once, soon; does nothing when it is queued already. */
+/* Queues `occurrence` for the loop, to run once, soon. Has no effect when it is already queued. */
 void process_notify(struct event_base *process, struct occurrence *occurrence);
 void process_forget(struct event_base *process, struct occurrence *occurrence);
 
-/* Pauses the process: it runs nothing until `until`. */
+/* Pauses the process until `until`. */
 void process_pause(struct event_base *process, uint64_t until);
 
 /* Keeps the code from returning to the loop for `ns`; called from inside that code. */
 void process_block(struct event_base *process, uint64_t ns);
 
-/* Excuses the current occurrence: its time is not the library's, but the application's. */
+/* Excuses the current occurrence, whose time is the application's, not the library's. */
 void process_excuse(struct event_base *process);
 
-/* Returns whether the system refuses a request now, drawn like a failing allocation. */
+/* Returns whether the system now refuses a request, drawn like a failing allocation. */
 bool process_is_refused(struct event_base *process);
 
-/* May let the rest of the world continue for a while, in the middle of the process's code. */
+/* May let the rest of the world proceed for a while, in the middle of the process's code. */
 void process_may_be_preempted(struct event_base *process);
 
 void alarm_init(struct alarm *alarm, struct event_base *process, void (*run)(void *owner),

@@ -1,6 +1,6 @@
 /*
- * Crowds of questions about keys that no other process wants: in bursts, they keep the queues of
- * slow nodes full for seconds, so that the commands of locks meet their bounds.
+ * Crowds of questions about keys that no other process wants. Their bursts keep the queues of slow
+ * nodes full for seconds, so that commands of locks run into the bounds.
  */
 #include "worker.h"
 
@@ -41,7 +41,7 @@ static void ask(struct app *app) {
     }
 }
 
-/* Returns the number of questions that some node still takes, and a few more. */
+/* Returns slightly more than the number of questions that some node still accepts. */
 static unsigned size_of(const struct app *app) {
     redlock_node_info infos[SERVERS_MAX];
     size_t count = redlock_client_nodes(app->client, infos, SERVERS_MAX);

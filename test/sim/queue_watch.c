@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Time in which a client that was not kept from running has asked. */
+/* Time within which a client that could run has asked. */
 #define SOON (2 * QUEUE_WATCH_MS * MS)
 
 void queue_watch_init(struct queue_watch *watch) {
@@ -26,7 +26,7 @@ static bool is_waiting(const redlock_lock *lock) {
            lock->flight->round.kind == ROUND_QUEUE && lock->flight->round.verdict == ROUND_OPEN;
 }
 
-/* Returns the channel of a ready node that the token was not sent with, as a mark; 0: none. */
+/* Returns the mark of a ready node's channel that was not sent with the token; 0: none. */
 static uint32_t unasked_channel(const redlock_lock *lock, const struct token *token) {
     const struct members *members = lock->locks->members;
     const struct round *round = &lock->flight->round;
@@ -34,7 +34,7 @@ static uint32_t unasked_channel(const redlock_lock *lock, const struct token *to
         unsigned slot = (unsigned)__builtin_ctz(rest);
         const struct node *node = members->nodes[slot];
         if (node == NULL || !channel_is_ready(&node->channel) ||
-            round->votes[slot] == REDLOCK_VOTE_UNTRUSTED) { /* which nobody asks */
+            round->votes[slot] == REDLOCK_VOTE_UNTRUSTED) { /* untrusted nodes are not asked */
             continue;
         }
         const char *name = channel_name(&node->channel);
@@ -66,7 +66,7 @@ static void look_at(struct unasked *unasked, const struct app *app, const redloc
 
 /* ---- clocks ---- */
 
-/* Checks that a client trusts no tighter bound of a node's clock than the node's beats prove. */
+/* Checks that a client's bound of a node's clock is no tighter than the node's heartbeats prove. */
 static void look_at_clock(const struct app *app, const struct node *node, unsigned server) {
     const struct event_base *process = &app->process;
     const struct checker *checker = app->checker;

@@ -1,21 +1,20 @@
 /*
- * Looks, now and then, whether requests that wait in the queue have an entry wherever they can have
- * one: a client asks a node for entries as soon as the node's messages arrive, also after a
- * restart.
+ * Checks from time to time whether queued requests have an entry wherever they can have one: a
+ * client requests entries from a node as soon as the node's messages arrive, also after a restart.
  */
 #ifndef REDLOCK_SIM_QUEUE_WATCH_H
 #define REDLOCK_SIM_QUEUE_WATCH_H
 
 #include "app.h"
 
-/* Time between two looks. */
+/* Time between two checks. */
 #define QUEUE_WATCH_MS 50
 
-/* A node that a worker's request has not asked for an entry on the node's channel. */
+/* A node whose channel a worker's request has not sent to it to get an entry. */
 struct unasked {
-    uint32_t token; /* NO_TOKEN: no such node was seen by the last look */
+    uint32_t token; /* NO_TOKEN: the last check found no such node */
     uint32_t channel;
-    uint64_t since; /* true time of the first look that saw it */
+    uint64_t since; /* true time of the first check that found it */
 };
 
 struct queue_watch {

@@ -90,7 +90,7 @@ static void enter(struct run *run, enum phase phase) {
     }
 }
 
-/* Runs the world until an instant, and looks at the lines meanwhile. */
+/* Runs the world until an instant, and checks the queues meanwhile. */
 static void run_until(struct run *run, uint64_t until) {
     while (run->world.now < until && !run->world.violated) {
         uint64_t next = run->world.now + QUEUE_WATCH_MS * MS;
@@ -105,7 +105,7 @@ static void pass(struct run *run, uint64_t ms) {
     run_until(run, run->world.now + ms * MS);
 }
 
-/* Returns the time until the last server is back that is down. */
+/* Returns the time until the last server that is down is back. */
 static uint64_t outage_ms(const struct run *run) {
     uint64_t now = run->world.now;
     uint64_t last = now;
@@ -116,10 +116,7 @@ static uint64_t outage_ms(const struct run *run) {
     return (last - now) / MS;
 }
 
-/*
- * Returns the time to notice dead connections, to make new ones, and to pay all releases owed to
- * nodes.
- */
+/* Returns the time to detect dead connections, to reconnect, and to send all pending releases. */
 static uint64_t quiesce_ms(const struct run *run) {
     const redlock_options *options = &run->plan.options;
     return outage_ms(run) + run->nemesis.set_back / MS + 3 * options->stall_timeout_ms +
@@ -147,9 +144,9 @@ static bool has_finished(const struct run *run) {
 }
 
 /*
- * Runs until all workers have had their locks, or `until`. In a line the next acquisition follows
- * within a bound on the one before: nobody is forgotten while the key is free. An entry of a client
- * that died without a word costs a reservation.
+ * Runs until all workers have had their locks, or until `until`. In a queue each acquisition
+ * follows the one before within a bound: no waiter is forgotten while the key is free. An entry of
+ * a client that died silently costs a reservation.
  */
 static void be_served(struct run *run, uint64_t until, uint64_t gap_ms) {
     const struct checker *checker = &run->checker;
@@ -237,7 +234,7 @@ static void finish(struct run *run) {
 }
 
 void run_seed(uint64_t seed, const struct demand *demand, FILE *trace, struct run_result *result) {
-    static struct run run; /* large; made anew for each run */
+    static struct run run; /* large; cleared for each run */
     if (demand->profile == PROFILE_LOAD) {
         load_run(seed, trace, result);
         return;

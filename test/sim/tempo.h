@@ -1,13 +1,13 @@
-/* A clock that runs at a rate of its own, and may be set: maps true time to its reading. */
+/* A clock with its own rate, which may be set: maps true time to its reading. */
 #ifndef REDLOCK_SIM_TEMPO_H
 #define REDLOCK_SIM_TEMPO_H
 
 #include <stdint.h>
 
 struct tempo {
-    uint64_t true_base; /* at this true time ... */
-    uint64_t own_base;  /* ... the clock read this */
-    int64_t ppm;        /* rate above that of true time, in millionths */
+    uint64_t true_base; /* true time of a reference reading */
+    uint64_t own_base;  /* the reading at that time */
+    int64_t ppm;        /* excess of its rate over that of true time, in millionths */
 };
 
 static inline uint64_t tempo_read(const struct tempo *tempo, uint64_t now) {
@@ -16,7 +16,7 @@ static inline uint64_t tempo_read(const struct tempo *tempo, uint64_t now) {
 }
 
 /*
- * Returns the first true time at which the clock reads `own` or more, if it is not set meanwhile.
+ * Returns the first true time at which the clock reads at least `own`, if it is not set meanwhile.
  */
 static inline uint64_t tempo_true(const struct tempo *tempo, uint64_t own) {
     if (own <= tempo->own_base) {

@@ -1,6 +1,6 @@
 /*
- * A worker waits a while, acquires a lock, holds it for a while, perhaps extends it, and releases
- * it; now and then it cancels, closes the client, or does any of these inside a callback.
+ * A worker waits, acquires a lock, holds it, perhaps extends it, and releases it. Sometimes it
+ * cancels, closes the client, or does any of these inside a callback.
  */
 #include "worker.h"
 
@@ -42,7 +42,7 @@ void record_close(struct record *record) {
     record->is_open = false;
 }
 
-/* Checks the rules of every callback. Returns false on a violation: the run is over. */
+/* Checks the rules of every callback. Returns false on a violation, which ends the run. */
 bool record_arrive(struct record *record, const char *what, redlock_status status) {
     struct app *app = record->app;
     struct world *world = app_world(app);
@@ -232,10 +232,7 @@ static uint64_t draw_min_validity_ms(struct app *app, uint64_t ttl_ms) {
     }
 }
 
-/*
- * Draws keys. In the last phase each key is asked for; or all keys, by all workers, in different
- * orders.
- */
+/* Draws keys. In the last phase each worker requests each key, or all keys, in different orders. */
 static void draw_keys(struct worker *worker) {
     struct app *app = worker->app;
     const struct plan *plan = app->plan;
@@ -255,8 +252,8 @@ static void draw_keys(struct worker *worker) {
 }
 
 /*
- * Records the TTL for the checker: no node may keep the keys for longer. With a semaphore, any of
- * the permits' keys.
+ * Records the TTL for the checker: no node may keep the keys for longer. With a semaphore, the TTL
+ * applies to the keys of all permits.
  */
 static void remember_ttl(const struct worker *worker, uint64_t ttl_ms) {
     const struct app *app = worker->app;
@@ -268,7 +265,7 @@ static void remember_ttl(const struct worker *worker, uint64_t ttl_ms) {
     }
 }
 
-/* Names one key as `key`, or as `keys`: both must have the same effect. */
+/* Passes a single key as `key` or as `keys`: both must have the same effect. */
 static void name_keys(struct worker *worker, redlock_request *request,
                       const char *names[KEYS_MAX]) {
     struct app *app = worker->app;
@@ -293,7 +290,7 @@ static redlock_mode draw_mode(struct app *app) {
     return app->plan->has_readers ? modes[app_draw(app, 10)] : REDLOCK_EXCLUSIVE;
 }
 
-/* Where acquisitions stay open, the first process has the longest TTL, the others short ones. */
+/* If acquisitions stay open, the first process has the longest TTL, the others short ones. */
 static uint64_t draw_ttl_ms(struct app *app) {
     const struct plan *plan = app->plan;
     uint64_t range = plan->ttl_most_ms - plan->ttl_least_ms;
@@ -324,10 +321,10 @@ static void acquire(struct worker *worker) {
         request.min_validity_ms = draw_min_validity_ms(app, request.ttl_ms);
     }
     if (!is_last && plan->has_hurry && app_is_hurried(app) == has_lost_keys) {
-        request.wait_ms = request.retries = 0; /* leaves keys that nodes have lost to others ... */
-        request.watchdog = false;              /* ... and does not notice a loss for long */
+        request.wait_ms = request.retries = 0; /* leaves keys that nodes have lost to others */
+        request.watchdog = false;              /* does not notice a loss for long */
     } else if (!is_last && plan->has_open) {
-        request.wait_ms = request.retries = 0; /* a try of those who wait in the queue ends soon */
+        request.wait_ms = request.retries = 0; /* a queued waiter's try ends soon */
     }
     request.watchdog = app_chance(app, is_patient || plan->has_hung ? 800 : 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
@@ -376,7 +373,7 @@ static void cancel(struct worker *worker) {
     app_begin_call(app);
     redlock_status status = redlock_cancel(worker->lock);
     app_end_call(app);
-    /* Refused when the news of the verdict is on its way. */
+    /* Refused when the notification of the outcome is already pending. */
     if (status != REDLOCK_OK && status != REDLOCK_EINVAL) {
         violate(app_world(app), INVARIANT_CALLBACKS, "cancel was refused: %s",
                 redlock_status_name(status));
@@ -445,7 +442,9 @@ static void act_on_held(struct worker *worker) {
     }
 }
 
-/* The client closes: ends the worker's interest in its lock, of whose loss it hears no more. */
+/*
+ * Ends the worker's interest in its lock, because the client closes: no loss is reported any more.
+ */
 static void let_go(struct worker *worker) {
     if (worker->is_releasable) {
         release(worker);

@@ -1,4 +1,4 @@
-/* Declarations shared by an application and its workers; all other files include app.h. */
+/* Declarations shared by an application and its workers. All other files include app.h. */
 #ifndef REDLOCK_SIM_WORKER_H
 #define REDLOCK_SIM_WORKER_H
 
@@ -17,21 +17,19 @@ static inline bool app_chance(struct app *app, unsigned per_mille) {
 }
 
 /*
- * Returns whether the process is in a hurry: it holds no lock for long, asks the crowd of
- * questions, and is preempted, where the plan has these.
+ * Returns whether the process is hurried: it holds locks only briefly, asks the crowd of questions,
+ * and is preempted, if the plan has these.
  */
 static inline bool app_is_hurried(const struct app *app) {
     return app->plan->has_hurry && app->process.index % 2 == 1;
 }
 
-/*
- * Returns the maximum time before the next request: longer for processes that are not in a hurry.
- */
+/* Returns the maximum time before the next request: longer for processes that are not hurried. */
 static inline uint64_t app_think_ms(const struct app *app) {
     return app->plan->has_hurry && !app_is_hurried(app) ? 2000 : app->plan->think_ms;
 }
 
-/* Enclose each call of the library: no callback may come in between. */
+/* Enclose each call of the library, inside which no callback may come. */
 static inline void app_begin_call(struct app *app) {
     app->is_calling = true;
 }
@@ -43,13 +41,13 @@ static inline void app_end_call(struct app *app) {
 void app_close_client(struct app *app);
 
 /*
- * Records a request that is being made. record_close ends the record when the call was refused, or
- * the callback need not come.
+ * Opens a record for a request that is being made. record_close ends it when the call was refused,
+ * or the callback need not come.
  */
 struct record *record_expect(struct worker *worker);
 void record_close(struct record *record);
 
-/* Checks the rules of every callback. Returns false on a violation: the run is over. */
+/* Checks the rules of every callback. Returns false on a violation, which ends the run. */
 bool record_arrive(struct record *record, const char *what, redlock_status status);
 
 void worker_init(struct worker *worker, struct app *app, unsigned index);
@@ -58,7 +56,7 @@ void worker_init(struct worker *worker, struct app *app, unsigned index);
 void worker_act(struct worker *worker);
 void worker_act_within(struct worker *worker, uint64_t ms);
 
-/* Makes a call of the library inside a callback, once in a while. */
+/* Occasionally makes a call of the library inside a callback. */
 void worker_be_rash(struct worker *worker);
 
 /* Asks the nodes about some key. */

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* First instant: far enough from zero for clocks that are set back. */
+/* The first instant: far enough from zero for clocks that are set back. */
 #define BEGINNING (UINT64_C(1000000) * MS)
 
 void world_init(struct world *world, uint64_t seed, FILE *trace) {
@@ -16,7 +16,7 @@ void world_finish(struct world *world) {
     free(world->heap);
 }
 
-/* ---- what happens next: a binary heap ---- */
+/* ---- the next task: a binary heap ---- */
 
 static bool is_before(const struct task *a, const struct task *b) {
     return a->at < b->at || (a->at == b->at && a->order < b->order);

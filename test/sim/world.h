@@ -1,7 +1,7 @@
 /*
  * The simulated world: true time, the queue of tasks, chance, the trace, and the verdict.
  *
- * One run is one world; all of it follows from its seed.
+ * One run is one world, which its seed determines completely.
  */
 #ifndef REDLOCK_SIM_WORLD_H
 #define REDLOCK_SIM_WORLD_H
@@ -16,14 +16,15 @@
 #define MS UINT64_C(1000000)
 #define NEVER UINT64_MAX
 
-/* An event to come; embedded in the struct that the event is about. */
+/* A future event; embedded in the struct that the event is about. */
 struct task {
     void (*run)(void *owner);
     void *owner;
     uint64_t at;
     uint64_t
-        order; /* order of scheduling: of tasks for one instant, the first scheduled runs first */
-    size_t position; /* place in the heap, counted from 1; 0: not scheduled */
+        /* order of scheduling: among tasks for one instant, the first scheduled runs first */
+        order;
+    size_t position; /* index in the heap, starting at 1; 0: not scheduled */
 };
 
 /* The invariants that the simulator checks; README.md describes them by number. */
@@ -35,17 +36,17 @@ enum invariant {
     INVARIANT_EXPIRY = 4,    /* no key of ours outlives its TTL or its release */
     INVARIANT_REVIVAL = 5,   /* an extension never revives a lost lock */
     INVARIANT_LIVENESS = 6,  /* without faults, each request gets its lock */
-    INVARIANT_BOUNDS = 7,    /* queues and memory are bounded, and given back */
-    INVARIANT_TOKENS = 8,    /* no token is used again */
-    INVARIANT_LOSS = 9,      /* a loss is told in time */
+    INVARIANT_BOUNDS = 7,    /* queues and memory are bounded, and memory is freed */
+    INVARIANT_TOKENS = 8,    /* no token is reused */
+    INVARIANT_LOSS = 9,      /* a loss is reported in time */
     INVARIANT_FENCE = 10,    /* fences grow, and none is given twice */
-    INVARIANT_STAY = 11,     /* a key that is to stay keeps others out */
-    INVARIANT_PERMITS = 12,  /* no more holders of a semaphore than permits */
+    INVARIANT_STAY = 11,     /* a key with a minimum hold keeps other clients out */
+    INVARIANT_PERMITS = 12,  /* a semaphore has no more holders than permits */
     INVARIANT_LOOKS = 13,    /* the answers about a key are true */
     INVARIANT_RENEWAL = 14,  /* no lock is lost that a quorum renewed in time */
-    INVARIANT_WORK = 15,     /* a turn is short: an application's timers are in time */
+    INVARIANT_WORK = 15,     /* turns are short: an application's timers fire in time */
     INVARIANT_STORM = 16,    /* renewals are few, and spread */
-    INVARIANT_ORDER = 17,    /* those who wait in the queue are served in their turn */
+    INVARIANT_ORDER = 17,    /* queued waiters are served in order */
     INVARIANT_COUNT
 };
 
@@ -69,14 +70,14 @@ struct world {
 void world_init(struct world *world, uint64_t seed, FILE *trace);
 void world_finish(struct world *world);
 
-/* Runs all tasks that are due until `at`. Ends early when an invariant was violated. */
+/* Runs all tasks that are due until `at`. Stops early when an invariant was violated. */
 void world_run_until(struct world *world, uint64_t at);
 
 static inline void task_init(struct task *task, void (*run)(void *owner), void *owner) {
     *task = (struct task){.run = run, .owner = owner, .at = NEVER};
 }
 
-/* Schedules the task, or moves it. */
+/* Schedules or moves the task. */
 void task_schedule(struct world *world, struct task *task, uint64_t at);
 
 /* Cancels the task, if it is scheduled. */

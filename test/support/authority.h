@@ -1,6 +1,6 @@
 /*
- * Throwaway certificate authorities, and certificates that they sign: files in PEM form in a folder
- * of the test. Exits the process with a message when a file cannot be made.
+ * Throwaway certificate authorities and the certificates that they sign, as PEM files in a folder
+ * of the test. Exits the process with a message when a file cannot be written.
  */
 #ifndef REDLOCK_TEST_AUTHORITY_H
 #define REDLOCK_TEST_AUTHORITY_H
@@ -10,17 +10,17 @@
 struct authority;
 
 /*
- * Writes the certificate to FOLDER/NAME.pem, and to the folder FOLDER/NAME under the name by which
- * OpenSSL looks for it.
+ * Writes the certificate to FOLDER/NAME.pem, and to FOLDER/NAME/ under the hashed name by which
+ * OpenSSL looks it up.
  */
 struct authority *authority_create(const char *folder, const char *name);
 void authority_destroy(struct authority *authority);
 
 struct certificate {
-    const char *file;       /* FOLDER/file.pem and FOLDER/file.key are written */
+    const char *file;       /* base name of FOLDER/file.pem and FOLDER/file.key */
     const char *names;      /* "DNS:localhost,IP:127.0.0.1"; NULL: none */
     const char *subject;    /* the common name; NULL: that of the file */
-    bool has_expired;       /* expired yesterday; otherwise valid for some days */
+    bool has_expired;       /* the certificate expired yesterday; false: valid for some days */
     const char *passphrase; /* of the private key; NULL: none */
 };
 

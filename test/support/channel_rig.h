@@ -1,7 +1,7 @@
 /*
- * A node's connection and its channel (lib/node/channel.h) by themselves, without a client: the
- * test is the client's heartbeat, and hears what a client would be told. For programs that are
- * linked with the library's own objects.
+ * A node's connection and its channel (lib/node/channel.h) on their own, without a client: the test
+ * fires the heartbeat in the client's place, and receives what the client would be notified of. For
+ * programs that are linked with the library's own objects.
  */
 #ifndef REDLOCK_TEST_CHANNEL_RIG_H
 #define REDLOCK_TEST_CHANNEL_RIG_H
@@ -33,32 +33,35 @@ struct channel_rig {
 
 /*
  * Makes the connection to the first node of the options, and a channel to the second, or to the
- * first if there is only one. Begins to connect; the channel is not wanted. The rig ends with the
- * fixture.
+ * first if there is only one. Begins to connect; the channel is not wanted yet. The rig ends with
+ * the fixture.
  */
 struct channel_rig *rig_create(struct fixture *f, const redlock_options *options);
 
 /* Makes a rig as rig_create does, with patient options, and wants its channel. */
 struct channel_rig *rig_on(struct fixture *f, const char *commands, const char *channel);
 
-/* Lets a second pass, and the heartbeat fire. */
+/* Advances the clock by a second and fires the heartbeat. */
 void rig_beat(struct channel_rig *rig);
 
-/* Run the loop until the channel is in the state; until it has been ready so often. */
+/* Run the loop until the channel is in the state; until it has been ready `times` times. */
 void wait_state(struct channel_rig *rig, enum channel_state state);
 void wait_ready(struct channel_rig *rig, size_t times);
 
-/* Runs the loop until the channel has broken so often. */
+/* Runs the loop until the channel has broken `times` times. */
 void wait_broken(struct channel_rig *rig, size_t times);
 
-/* Run the loop, and let seconds pass, until the channel is in the state; has broken so often. */
+/*
+ * Run the loop and advance the clock second by second until the channel is in the state; until it
+ * has broken `times` times.
+ */
 void beat_until(struct channel_rig *rig, enum channel_state state);
 void beat_until_broken(struct channel_rig *rig, size_t times);
 
-/* Runs the loop until so many messages have come. */
+/* Runs the loop until `count` messages have arrived. */
 void wait_messages(struct channel_rig *rig, size_t count);
 
-/* Runs the loop until the last probe has come back, sends another, and awaits that. */
+/* Runs the loop until the last probe has returned, sends another, and waits for it. */
 void probe(struct channel_rig *rig);
 
 /* Asserts that the reason why the channel is not ready contains the text. */

@@ -1,8 +1,8 @@
-/* Checks that end the process when a property does not hold, in the way of the program. */
+/* Checks that end the process, in the program's own way, when a property does not hold. */
 #ifndef REDLOCK_TEST_CHECK_H
 #define REDLOCK_TEST_CHECK_H
 
-/* Ends the process after a failed check; each program with checks defines the function. */
+/* Ends the process after a failed check. Each program with checks defines it. */
 _Noreturn void check_failed(const char *file, int line, const char *condition);
 
 #define CHECK(condition)                                                                           \

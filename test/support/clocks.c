@@ -12,8 +12,8 @@ static uint64_t passed_ms;
 static time_t wall_offset;
 static time_t suspended;
 static bool is_stopped;
-static uint64_t stopped_at; /* by the kernel's clock, in ns */
-static uint64_t stood;      /* ns for which the clocks have stood still before */
+static uint64_t stopped_at; /* start of the current standstill by the kernel's clock, in ns */
+static uint64_t stood;      /* length of all earlier standstills, in ns */
 
 void pass_time(uint64_t ms) {
     passed_ms += ms;
@@ -44,7 +44,7 @@ void resume_time(void) {
     is_stopped = false;
 }
 
-/* Takes off the time for which the clocks have stood still. */
+/* Subtracts the time for which the clocks have stood still. */
 static void stand_still(struct timespec *time) {
     uint64_t off = stood + (is_stopped ? kernel_time() - stopped_at : 0);
     uint64_t left = (uint64_t)time->tv_sec * NANOS_PER_SECOND + (uint64_t)time->tv_nsec - off;

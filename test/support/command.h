@@ -1,6 +1,4 @@
-/*
- * The requests that a Redis server reads: arrays of bulk strings, taken from a buffer one by one.
- */
+/* The requests that a Redis server reads: arrays of bulk strings, read from a buffer one by one. */
 #ifndef REDLOCK_TEST_COMMAND_H
 #define REDLOCK_TEST_COMMAND_H
 
@@ -23,13 +21,16 @@ struct command {
 };
 
 /*
- * Reads the first command without taking it off the buffer. Returns 1, and command_finish is due
- * before the buffer changes; 0: the command has not arrived whole; -1: the bytes are no command.
+ * Reads the first command and leaves it in the buffer. Returns 1: call command_finish before the
+ * buffer changes; 0: the command has not arrived completely; -1: the bytes are no command.
  */
 int command_read(struct command *command, struct evbuffer *buffer);
 void command_finish(struct command *command);
 
-/* Returns whether the first argument is `name`, and (unless NULL) the second one `second`. */
+/*
+ * Returns whether the first argument is `name` and, unless `second` is NULL, the second is
+ * `second`.
+ */
 bool command_is(const struct command *command, const char *name, const char *second);
 
 /* Returns whether the command is EVALSHA or EVAL. */
@@ -38,7 +39,7 @@ bool command_is_script(const struct command *command);
 /* Returns the number of keys of EVALSHA or EVAL; 0 for other commands. */
 size_t command_keys(const struct command *command);
 
-/* Copies an argument into `text`, cut to `size`; "" when the command has fewer. */
+/* Copies an argument into `text`, truncated to `size`; "" when the command has fewer arguments. */
 void command_text(const struct command *command, size_t index, char *text, size_t size);
 
 #endif

@@ -7,7 +7,7 @@ struct contestant {
     const struct contest *contest;
     redlock_client *client;
     atomic_size_t *done;
-    struct call *call; /* the latest acquisition; NULL: the client has had all of its turns */
+    struct call *call; /* the latest acquisition; NULL: the client has had all its turns */
     unsigned stay;
 };
 

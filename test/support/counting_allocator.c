@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* The size of a block, in front of the block, which stays aligned. */
+/* The header in front of each block: its size. The union keeps the block aligned. */
 union header {
     size_t size;
     max_align_t align;
@@ -56,7 +56,7 @@ static void *counting_allocator_realloc(void *memory, size_t size, void *context
     }
     header = realloc(count_out(context, memory), sizeof(*header) + size);
     if (header == NULL) {
-        abort(); /* the machine's memory is exhausted: no failure of the library */
+        abort(); /* the machine is out of memory: not a failure of the library */
     }
     return count_in(context, header, size);
 }

@@ -1,6 +1,6 @@
 /*
- * More processes of a test program, which share memory with the test that starts them. Each process
- * is the program itself, started anew: main() asks crew_member whether it is a member.
+ * More processes of a test program, which share memory with the test that starts them. Each is the
+ * same program, started again: main() calls crew_member to find out whether it is a member.
  */
 #ifndef REDLOCK_TEST_CREW_H
 #define REDLOCK_TEST_CREW_H
@@ -18,23 +18,25 @@ struct crew {
     int descriptor;
 };
 
-/* Creates a crew without members. The end of the fixture kills those that are left, and frees it.
+/*
+ * Creates a crew without members. At its end the fixture kills the remaining members and frees the
+ * crew.
  */
 struct crew *crew_create(struct fixture *f, size_t size);
 
-/* Starts `members` processes, which get the URIs of the fixture's masters. */
+/* Starts `members` processes, and passes them the URIs of the fixture's masters. */
 void crew_start(struct crew *crew, size_t members);
 
 /* Returns whether no member has ended yet. */
 bool crew_is_at_work(const struct crew *crew);
 
-/* Ends a member by SIGKILL, stopped or not, and waits for its end. crew_wait passes it over. */
+/* Kills a member by SIGKILL, even a stopped one, and waits for its end. crew_wait then skips it. */
 void crew_kill(struct crew *crew, size_t member);
 
-/* Waits until all members have ended, and asserts that they ended well. */
+/* Waits until all members have ended, and asserts that all succeeded. */
 void crew_wait(struct crew *crew);
 
-/* Does a member's work, in place of the tests. Returns the exit status. */
+/* Does a member's work instead of running the tests. Returns the exit status. */
 typedef int crew_work(size_t member, void *memory, char **uris, size_t count);
 
 /*

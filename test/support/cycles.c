@@ -86,7 +86,7 @@ void cycles_start(struct cycles *cycles, struct fixture *f, redlock_client *clie
     }
 }
 
-/* The progress that patience is measured by, so that a slow machine may take its time. */
+/* The progress that run_until watches, so that a slow machine may take its time. */
 struct progress {
     const struct cycles *cycles;
     size_t target;

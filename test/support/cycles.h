@@ -1,6 +1,6 @@
 /*
- * Many acquire-and-release cycles on distinct keys, a fixed number of them in flight, without any
- * allocation of the test's own while they run.
+ * Many acquire-and-release cycles on distinct keys, a fixed number of them in flight. The test
+ * itself allocates nothing while they run.
  */
 #ifndef REDLOCK_TEST_CYCLES_H
 #define REDLOCK_TEST_CYCLES_H
@@ -22,7 +22,7 @@ struct cycle {
 struct cycles {
     struct fixture *fixture;
     redlock_client *client;
-    const char *prefix; /* of the keys */
+    const char *prefix; /* prefix of the keys */
     uint64_t ttl_ms;
     size_t wanted;  /* number of cycles */
     size_t started; /* number of cycles begun */
@@ -36,13 +36,13 @@ struct cycles {
     struct cycle slots[CYCLES_MOST_IN_FLIGHT];
 };
 
-/* Begins the cycles; the struct must stay until all `wanted` ones are done. */
+/* Starts the cycles. The struct must stay valid until all `wanted` cycles are done. */
 void cycles_start(struct cycles *cycles, struct fixture *f, redlock_client *client,
                   size_t in_flight, size_t wanted);
 
 void cycles_wait(struct cycles *cycles);
 
-/* Begins the cycles, waits for all of them, and asserts that none failed. */
+/* Starts the cycles, waits for all of them, and asserts that none failed. */
 void cycles_run(struct cycles *cycles, struct fixture *f, redlock_client *client, size_t in_flight,
                 size_t wanted);
 

@@ -1,6 +1,6 @@
 /*
  * A client that reaches each of the fixture's masters through a proxy, so that a test decides which
- * commands arrive, and when, and which masters are away.
+ * commands arrive, when they arrive, and which masters are unreachable.
  */
 #ifndef REDLOCK_TEST_DETOUR_H
 #define REDLOCK_TEST_DETOUR_H

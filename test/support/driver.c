@@ -8,7 +8,8 @@
 #include <string.h>
 
 /*
- * More than the client's own commands at a node: the handshake with its scripts, and the guard's.
+ * An upper bound of the client's own commands at a node: the handshake with its scripts, and the
+ * guard's.
  */
 #define OWN_COMMANDS 64
 #define OWN_BYTES ((size_t)64 << 10)
@@ -94,7 +95,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     leave(hold);
 }
 
-/* Handles are valid until on_closed has returned; nothing is called back any more. */
+/* Handles stay valid until on_closed has returned; no callback follows it. */
 static void use_handles(struct app *app) {
     for (unsigned i = 0; i < app->count; i++) {
         const struct hold *hold = &app->holds[i];
@@ -221,7 +222,8 @@ redlock_status app_ask_for(struct app *app, redlock_request *request, bool wants
                            struct hold **asked) {
     CHECK(app->count < APP_HOLDS_MAX);
     struct hold *hold = *asked = &app->holds[app->count++];
-    bool is_whole = request->size >= sizeof(*request); /* otherwise the last fields are not read */
+    /* in a shorter struct the last fields are not read */
+    bool is_whole = request->size >= sizeof(*request);
     *hold = (struct hold){.app = app,
                           .is_tried_once = request->wait_ms == 0 && request->retries == 0,
                           .hears_of_loss = request->on_lost != NULL && is_whole,
@@ -269,7 +271,8 @@ redlock_status app_release(struct hold *hold, bool with_callback) {
         CHECK(hold_is_ours(hold));
         hold->stage = HOLD_RELEASING;
         hold->hears_of_release = with_callback;
-        app->leaves_keys |= !with_callback && may_lack_memory(app); /* ENOMEM is not told then */
+        /* nothing reports ENOMEM then */
+        app->leaves_keys |= !with_callback && may_lack_memory(app);
     } else {
         CHECK(status == REDLOCK_EINVAL && redlock_client_error(app->client)[0] != '\0');
         CHECK(!hold_is_ours(hold));

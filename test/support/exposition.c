@@ -32,15 +32,15 @@ void exposition_finish(void *arg) {
 /* ---- the state of a check ---- */
 
 struct checker {
-    char names[METRICS_MAX][NAME_MAX_LENGTH]; /* of metrics, the latest last */
+    char names[METRICS_MAX][NAME_MAX_LENGTH]; /* names of all metrics, the latest last */
     size_t count;
-    char type[16];  /* of the latest metric; "": not told yet */
-    size_t samples; /* of the latest metric */
+    char type[16];  /* type of the latest metric; "": not seen yet */
+    size_t samples; /* number of samples of the latest metric */
 
-    const char *series[SERIES_MAX]; /* where they begin; a space ends them */
+    const char *series[SERIES_MAX]; /* the starts of all series; a space ends each */
     size_t series_count;
 
-    /* The histogram that is being read: its buckets so far. */
+    /* The histogram being read: its buckets so far. */
     double bound, cumulated;
     bool is_open, is_whole;
 };
@@ -56,7 +56,7 @@ static bool is_histogram(const struct checker *checker) {
 
 /* ---- heads ---- */
 
-/* Asserts what the conventions say of names: one application, base units, the type at the end. */
+/* Asserts the naming conventions: one application prefix, base units, the type at the end. */
 static void check_name(const char *name, const char *type) {
     static const char *const wrong[] = {"_ms", "_us", "_ns", "milliseconds", "_kb", "__"};
 
@@ -101,7 +101,7 @@ static void record_type(struct checker *checker, const char *line) {
 
 /* ---- samples ---- */
 
-/* Returns the end of labels, behind '}'; asserts that they are well-formed. */
+/* Returns the end of the labels, after '}'; asserts that they are well-formed. */
 static const char *end_of_labels(const char *text) {
     assert_int_equal(*text, '{');
     do {

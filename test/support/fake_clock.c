@@ -1,7 +1,7 @@
 /*
  * Replaces the C library's clock functions in a server that this module is preloaded into (the
- * older functions are in older_clocks.c). It asks the kernel directly: a lookup of the real
- * functions would allocate, and allocators ask for the time.
+ * older functions are in older_clocks.c). It calls the kernel directly: looking up the real
+ * functions would allocate, and allocators read the time.
  */
 #define _GNU_SOURCE 1 /* syscall */
 

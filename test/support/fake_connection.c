@@ -81,7 +81,7 @@ ssize_t fake_connection_receive(struct fake_connection *connection, int socket, 
     size_t length = before;
     int got = -1;
 
-    /* libevent reads no more than a few thousand bytes at a time. */
+    /* libevent reads only a few thousand bytes at a time. */
     while (length < most) {
         size_t room = most - length;
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The time in which a condition must come true before the test is given up. */
+/* The time within which a condition must come true before the test fails. */
 #define TIMEOUT_MS 60000
 #define VALGRIND_FACTOR 10
 #define TICK_US 2000
@@ -46,7 +46,7 @@ size_t cycles_here(size_t cycles) {
 
 /* --------------------------------------------------------------------------------- the loop */
 
-/* Returns milliseconds by a clock that no test sets ahead. */
+/* Returns milliseconds by a clock that no test advances. */
 static uint64_t real_ms(void) {
     struct timespec now;
 
@@ -82,7 +82,7 @@ void run_turns(struct fixture *f, unsigned turns) {
     }
 }
 
-/* Wakes the loop now and then, so that conditions outside of the process are looked at again. */
+/* Wakes the loop periodically, so that conditions outside the process are checked again. */
 static void on_tick(evutil_socket_t fd, short what, void *arg) {
     (void)fd;
     (void)what;
@@ -174,8 +174,8 @@ int start_fixture_with(void **state, size_t masters, const struct masters_option
     }
     f->row = *state;
     memset(f->capture.lines, ' ',
-           sizeof(f->capture.lines)); /* memory of the tests, not of the library */
-    /* The peers and proxies of the tests write to sockets that the library may have closed. */
+           sizeof(f->capture.lines)); /* the tests' own memory, not the library's */
+    /* The tests' peers and proxies write to sockets that the library may have closed. */
     signal(SIGPIPE, SIG_IGN);
     TAILQ_INIT(&f->calls);
     TAILQ_INIT(&f->losses);
@@ -308,7 +308,8 @@ redlock_options patient_options(struct fixture *f, const char *const *nodes, siz
     options.stall_timeout_ms = 4 * PATIENT_MS;
     options.max_ttl_ms = LONG_TTL_MS;
     options.close_timeout_ms = PATIENT_MS;
-    options.guards = REDLOCK_GUARDS_OFF; /* the masters are new */
+    /* the masters are new, so guards would deny votes for 30 s */
+    options.guards = REDLOCK_GUARDS_OFF;
     options.retry_delay_ms = 5;
     options.retry_delay_max_ms = 40;
     options.reconnect_delay_ms = 5;

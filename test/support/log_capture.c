@@ -12,7 +12,10 @@
 #define TOKEN_DIGITS 40
 #define SHOWN_LINES 80
 
-/* Returns whether 40 digits are a script's name, as in servers' errors: "script: <40 digits>". */
+/*
+ * Returns whether the 40 digits at `at` are a script's name, as in servers' errors: "script: <40
+ * digits>".
+ */
 static bool is_script_name(const char *text, const char *at) {
     const char before[] = "script: ";
     size_t length = sizeof(before) - 1;

@@ -1,6 +1,6 @@
 /*
- * The log of the library: the newest lines, to be searched and, when a test fails, shown. Each
- * entry is checked to be one short line, without a secret or a whole token.
+ * The log of the library: its newest lines, which tests search, and print when they fail. Each
+ * entry is checked to be one short line without a secret or a whole token.
  */
 #ifndef REDLOCK_TEST_LOG_CAPTURE_H
 #define REDLOCK_TEST_LOG_CAPTURE_H
@@ -20,7 +20,7 @@ struct log_capture {
     char lines[LOG_CAPTURE_LINES][LOG_CAPTURE_LINE_SIZE];
 };
 
-/* Enters a line. A redlock_log_cb, whose argument is the log capture. */
+/* Adds a line. A redlock_log_cb whose argument is the log capture. */
 void log_capture_write(redlock_log_level level, const char *line, void *arg);
 
 /* Returns whether a kept line contains `text`. */

@@ -103,7 +103,7 @@ void send_to(struct fixture *f, size_t from, size_t to, const char *command) {
     }
 }
 
-/* Returns the number behind "name" in INFO's answer; 0 when the answer has none. */
+/* Returns the number after "name" in INFO's answer; 0 when the answer has none. */
 static long long number_in_info(struct fixture *f, size_t master, const char *section,
                                 const char *name) {
     char *info = masters_query(f->masters, master, "INFO %s", section);

@@ -1,8 +1,9 @@
 /*
- * Each master is a child process with a folder of its own, for its log, its Unix socket and all
- * files that it writes, so that nothing is left once the child has ended and the folder is removed.
+ * Each master is a child process with a folder of its own for its log, its Unix socket and all
+ * files that it writes, so that nothing is left after the child has ended and the folder is
+ * removed.
  *
- * A master's port stays reserved for as long as the masters live, also while the master is killed.
+ * A master's port stays reserved as long as the masters live, even while the master is killed.
  *
  * Pings and queries go over the Unix socket, where no other process can answer.
  */
@@ -33,7 +34,7 @@
 #include <unistd.h>
 
 #define ANSWER_TIMEOUT_S 60
-/* The kernel bounds the path of a socket. */
+/* The kernel limits the path of a socket. */
 #define PATH_SIZE sizeof(((struct sockaddr_un *)NULL)->sun_path)
 
 struct master {
@@ -51,17 +52,17 @@ struct master {
 
 struct masters {
     LIST_ENTRY(masters) link;
-    pid_t owner; /* the process that may end the masters: no fork of it */
+    pid_t owner; /* the process that may end the masters: none of its forks may */
     size_t count;
     struct master *list;
     const char **uris;
     struct masters_options options;
-    char **arguments; /* copies of the caller's, NULL-terminated */
+    char **arguments; /* copies of the caller's arguments, NULL-terminated */
     size_t argument_count;
     char folder[FOLDER_SIZE];
 };
 
-/* All masters that were started and not finished, which exit() has to clean up. */
+/* All masters that were started and not finished: exit() must clean them up. */
 static LIST_HEAD(, masters) unfinished = LIST_HEAD_INITIALIZER(unfinished);
 
 static _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -114,7 +115,7 @@ static int reserve_port(struct master *master) {
     return 0;
 }
 
-/* Turns a child into the server. Returns only when that is impossible, with errno set. */
+/* Turns a child into the server. Returns only on failure, with errno set. */
 static void become_server(const struct masters *masters, const struct master *master,
                           const char **argv) {
     int null = open("/dev/null", O_RDONLY);
@@ -124,7 +125,7 @@ static void become_server(const struct masters *masters, const struct master *ma
         dup2(log, STDERR_FILENO) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
         return;
     }
-    /* The parent may have ended before the signal was asked for. */
+    /* The parent may have ended before the child asked for its signal. */
     if (getppid() != masters->owner) {
         _exit(EXIT_FAILURE);
     }
@@ -166,7 +167,7 @@ static int start_process(const struct masters *masters, struct master *master) {
         masters->options.persistent ? "yes" : "no",
         "--appendfsync",
         "always",
-        "--tls-port", /* with TLS only: a server without TLS does not know the option */
+        "--tls-port", /* with TLS only: a server built without TLS does not know the option */
         port};
     size_t fixed_count = sizeof(fixed) / sizeof(fixed[0]) - (masters->options.tls ? 0 : 2);
     const char **argv = allocate(fixed_count + masters->argument_count + 1, sizeof(*argv));
@@ -223,8 +224,8 @@ static redisContext *connect_to(const struct master *master) {
 }
 
 /*
- * Returns whether any reply comes: a server that wants a password answers with an error. Sets errno
- * to EMFILE where this process cannot ask.
+ * Returns whether any reply comes: a server that requires a password answers with an error. Sets
+ * errno to EMFILE when this process is out of descriptors.
  */
 static bool answers_ping(const struct master *master) {
     redisContext *context = connect_to(master);
@@ -298,7 +299,7 @@ void masters_finish(struct masters *masters) {
             end_process(&masters->list[i]);
         }
         if (masters->list[i].reservation >= 0) {
-            close(masters->list[i].reservation); /* folder_remove may lack descriptors */
+            close(masters->list[i].reservation); /* folder_remove may need the descriptors */
         }
     }
     if (masters->owner == getpid()) {
@@ -588,7 +589,7 @@ static char *reply_to_string(const redisReply *reply) {
     }
 }
 
-/* Sends AUTH, if there is a password. A refusal shows in the answer to the query itself. */
+/* Sends AUTH if there is a password. A refusal shows in the answer to the query itself. */
 static void authenticate(const struct masters *masters, redisContext *context) {
     const char *password = password_of(masters);
 

@@ -1,10 +1,10 @@
 /*
- * Throwaway Redis masters: real redis-server processes (or $REDLOCK_SERVER) on free ports, without
- * persistence unless asked for, in a temporary folder. They end with masters_finish, and at the
- * latest with the process that started them, however that ends. With REDLOCK_TEST_MINIMAL_USER in
- * the environment their URIs log in as a user with only the rights for plain locks in
- * lib/doc/operating.md; with the value "readers", also those for readers and writers. All functions
- * block: they are for tests, the benchmark and the demo, not for callbacks of a running loop in
+ * Throwaway Redis masters: real redis-server processes (or $REDLOCK_SERVER) on free ports, in a
+ * temporary folder, without persistence unless requested. They end with masters_finish, and at the
+ * latest with the process that started them, however it ends. With REDLOCK_TEST_MINIMAL_USER in the
+ * environment their URIs log in as a user with only the rights for plain locks in
+ * lib/doc/operating.md; with the value "readers", also with those for readers and writers. All
+ * functions block: they are for tests, the benchmark and the demo, not for callbacks of a loop in
  * which time matters.
  */
 #ifndef REDLOCK_TEST_MASTERS_H
@@ -18,23 +18,24 @@
 struct masters;
 
 /*
- * Starts `count` masters and waits until each answers PING (also with an error: it may want a
- * password). `arguments` is a NULL-terminated list of further redis-server arguments for all of
+ * Starts `count` masters and waits until each answers PING (an error counts: a password may be
+ * required). `arguments` is a NULL-terminated list of further redis-server arguments for all of
  * them, such as {"--requirepass", "secret", NULL}; NULL for none. Returns NULL, after a message on
- * stderr, when they could not be started.
+ * stderr, when they cannot be started.
  */
 struct masters *masters_start(size_t count, const char *const *arguments);
 
-/* The differences from plain masters; a field of zero makes none. */
+/* The differences from plain masters; a zero field means no difference. */
 struct masters_options {
     const char *const *arguments; /* as above */
     const char *const *hosts;     /* an address for each master to listen on; NULL: 127.0.0.1 */
-    bool tls;        /* the port speaks only TLS; URIs are rediss://; `arguments` say how */
-    bool persistent; /* an append-only file, synced at every write, keeps data over restarts */
+    bool tls; /* the port speaks only TLS; URIs are rediss://; `arguments` configure it */
+    /* an append-only file, synced at every write, keeps the data across restarts */
+    bool persistent;
 
     /*
-     * Runs in each child before it becomes the server, at every start: to enter a namespace, to
-     * set the environment. Returns 0; or not 0, with errno set, when the server cannot be started.
+     * Runs in each child before it becomes the server, at every start, to enter a namespace or to
+     * set the environment. Returns 0; nonzero with errno set when the server cannot be started.
      */
     int (*prepare)(size_t index, void *arg);
     void *prepare_arg;
@@ -43,7 +44,7 @@ struct masters_options {
 /* Starts masters as masters_start does; `hosts` must live as long as the masters. */
 struct masters *masters_start_with(size_t count, const struct masters_options *options);
 
-/* Ends all masters, by pid, waits for their end, and removes the folder. Takes NULL. */
+/* Ends all masters by pid, waits for their end, and removes the folder. Takes NULL. */
 void masters_finish(struct masters *masters);
 
 size_t masters_count(const struct masters *masters);
@@ -60,26 +61,27 @@ const char *const *masters_uris(const struct masters *masters);
 /* Returns "unix:///tmp/.../master-0.sock": every master also listens on a socket. */
 const char *masters_unix_uri(const struct masters *masters, size_t index);
 
-void masters_kill(struct masters *masters, size_t index);    /* by SIGKILL; waits for its end */
+void masters_kill(struct masters *masters, size_t index);    /* sends SIGKILL; waits for its end */
 void masters_restart(struct masters *masters, size_t index); /* same port; waits for PING */
-/* Removes the persisted data of a killed master, so that it restarts empty, as others do. */
+/* Removes the persisted data of a killed master, so that it restarts empty. */
 void masters_forget(struct masters *masters, size_t index);
-void masters_stop(struct masters *masters, size_t index); /* SIGSTOP, and waits for it to stop */
-void masters_continue(struct masters *masters, size_t index); /* SIGCONT */
-/* masters_stop and masters_continue, for masters `from` to `to - 1`. */
+/* sends SIGSTOP; waits until it has stopped */
+void masters_stop(struct masters *masters, size_t index);
+void masters_continue(struct masters *masters, size_t index); /* sends SIGCONT */
+/* Apply masters_stop and masters_continue to the masters `from` to `to - 1`. */
 void masters_stop_range(struct masters *masters, size_t from, size_t to);
 void masters_continue_range(struct masters *masters, size_t from, size_t to);
 
 /*
  * Sends one command on a connection of its own (with the password, if one was given among the
- * arguments) and returns its answer as a string the caller frees: a bulk or status as it is, an
- * integer in decimal, nil as NULL, an error as "-TEXT", an array's elements separated by newlines.
- * `format` is that of hiredis' redisCommand. Exits the process with a message when the master
- * does not answer within a minute.
+ * arguments) and returns the answer as a string that the caller frees: a bulk or status as it is,
+ * an integer in decimal, nil as NULL, an error as "-TEXT", an array as its elements separated by
+ * newlines. `format` is that of hiredis' redisCommand. Exits the process with a message when the
+ * master does not answer within a minute.
  */
 char *masters_query(struct masters *masters, size_t index, const char *format, ...);
 
-/* masters_query for answers that are integers. */
+/* Does what masters_query does, for integer answers. */
 long long masters_query_integer(struct masters *masters, size_t index, const char *format, ...);
 
 #endif

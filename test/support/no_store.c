@@ -1,4 +1,4 @@
-/* Random numbers without a store, for worlds whose tokens are their own and cost nothing. */
+/* Random numbers without a store, for programs that supply their own tokens. */
 #include "io/random.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /*
- * gettimeofday and time by clock_gettime, for a program, or a module loaded into one, that replaces
+ * gettimeofday and time, built on clock_gettime, for a program or a preloaded module that replaces
  * libc's clock_gettime by its own.
  */
 #include <sys/time.h>

@@ -1,11 +1,10 @@
 /*
  * Throwaway masters for tests that are not written in C:
  *
- *     ordered-masters COUNT
+ *   ordered-masters COUNT
  *
- * Prints their URIs on one line, and then obeys lines from its input, each of which it answers with
- * "done": "kill I", "restart I", "stop I", "continue I". Ends, with the masters, when its input
- * does.
+ * Prints their URIs on one line, then executes the lines of its input and answers each with "done":
+ * "kill I", "restart I", "stop I", "continue I". Ends, with the masters, when its input does.
  */
 #include "masters.h"
 
@@ -30,7 +29,7 @@ static void say(const char *text) {
     fflush(stdout);
 }
 
-/* Carries out a line. Returns whether it makes sense. */
+/* Executes a line. Returns whether it is valid. */
 static int obey(struct masters *masters, const char *line) {
     char name[16];
     size_t index;

@@ -21,8 +21,8 @@ struct peer_link {
     LIST_ENTRY(peer_link) entry;
     struct peer *peer;
     struct bufferevent *stream;
-    struct fake_connection connection; /* what was said waits in its outbox for the stream */
-    const void *poured;                /* bytes to be said over and over; NULL: none */
+    struct fake_connection connection; /* its outbox holds the bytes for the stream */
+    const void *poured;                /* bytes to send over and over; NULL: none */
     size_t poured_length;
     bool reading; /* inside the answer callback */
     bool hung_up;
@@ -53,7 +53,7 @@ static void free_link(struct peer_link *link) {
     free(link);
 }
 
-/* Gives the stream the next piece. */
+/* Passes the next piece to the stream. */
 static void pump(struct peer_link *link) {
     struct evbuffer *output = bufferevent_get_output(link->stream);
     size_t waiting = fake_connection_unsent(&link->connection);
@@ -249,14 +249,14 @@ void wait_peer_commands(struct fixture *f, struct peer *peer, size_t count) {
 
 /* -------------------------------------------------------------------------------------- answers */
 
-/* Sends said bytes, but inside the answer callback leaves that to its caller. */
+/* Sends the queued bytes, unless inside the answer callback, whose caller does so. */
 static void said(struct peer_link *link) {
     if (!link->reading) {
         pump(link);
     }
 }
 
-/* Answers "y" for each key: the key was there, and is released or renewed. */
+/* Answers "y" for each key: the key existed, and is now released or renewed. */
 static void answer_script(struct peer_link *link, const struct command *command) {
     size_t keys = command_keys(command);
     char *items = malloc(keys + 1);

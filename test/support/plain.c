@@ -14,7 +14,7 @@ struct plain {
     struct event *timer;
     redisContext *masters[REDLOCK_MAX_NODES];
     size_t count;
-    char value[40]; /* of this try, or of the key that is held */
+    char value[40]; /* value of this try, or of the key that is held */
     uint64_t random;
     size_t tries, turns;
     bool holds;
@@ -64,7 +64,7 @@ static void go_out(struct plain *plain) {
     give_back(plain);
 }
 
-/* Sets the timer, at random within the second half of the delay. */
+/* Sets the timer to a random instant in the second half of the delay. */
 static void wait_for_next(struct plain *plain) {
     uint64_t delay_us = plain->options.poll_ms * UINT64_C(1000);
 

@@ -1,7 +1,4 @@
-/*
- * A timeout for what happens outside of the process: a condition is looked at again and again, with
- * a pause of 2 ms between two looks, up to a limit.
- */
+/* A timeout for conditions outside the process: they are checked every 2 ms, up to a limit. */
 #ifndef REDLOCK_TEST_POLL_TIMEOUT_H
 #define REDLOCK_TEST_POLL_TIMEOUT_H
 
@@ -9,10 +6,10 @@
 #include <stdint.h>
 
 struct poll_timeout {
-    uint64_t began_ns; /* instant of the first look; 0: none so far */
+    uint64_t began_ns; /* instant of the first check; 0: none yet */
 };
 
-/* Pauses until the next look. Returns false, without a pause, `limit_ms` after the first look. */
+/* Pauses until the next check. Returns false, without a pause, `limit_ms` after the first check. */
 bool poll_timeout_wait(struct poll_timeout *timeout, uint64_t limit_ms);
 
 #endif

@@ -14,7 +14,10 @@ int port_reserve(int socket, struct sockaddr_in *address) {
 
     *address =
         (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    /* SO_REUSEADDR comes after bind: with it, bind might choose a port reserved by another. */
+    /*
+     * SO_REUSEADDR is set after bind: with it, bind might choose a port that another process
+     * reserves.
+     */
     if (bind(socket, (struct sockaddr *)address, size) != 0 || may_be_shared(socket) != 0) {
         return -1;
     }

@@ -1,15 +1,13 @@
-/*
- * A TCP port of 127.0.0.1 for a server that may go away for a while and come back.
- */
+/* A TCP port of 127.0.0.1 for a server that may stop for a while and come back. */
 #ifndef REDLOCK_TEST_PORT_H
 #define REDLOCK_TEST_PORT_H
 
 #include <netinet/in.h>
 
 /*
- * Binds the socket to a port of the kernel's choice, and stores the port in `address`. As long as
- * the socket stays open, and never listens, a process that sets SO_REUSEADDR and names the port can
- * listen there; but no other process is given the port, neither to listen nor as the source of a
+ * Binds the socket to a port of the kernel's choice, and stores the port in `address`. While the
+ * socket stays open and never listens, a process that sets SO_REUSEADDR and names the port can
+ * listen there. No other process is given the port, neither to listen on nor as the source of a
  * connection (which, to that very port, would connect to itself). Returns 0, or -1 with errno set.
  */
 int port_reserve(int socket, struct sockaddr_in *address);

@@ -1,6 +1,6 @@
 /*
- * A relay that takes requests apart into commands on their way, so that commands can be counted,
- * and held from a named one on; replies are passed on as they come.
+ * A relay that splits requests into commands, so that commands can be counted, and held from a
+ * named one on. Replies pass as they come.
  */
 #include "proxy.h"
 
@@ -45,7 +45,7 @@ static void count_command(struct proxy *proxy, const struct command *command) {
     }
 }
 
-/* Finds the next command of requests; takes all of replies. */
+/* Finds the next command in requests; takes replies whole. */
 static size_t next_message(struct lane *lane, struct evbuffer *input) {
     struct proxy *proxy = (struct proxy *)lane->span->relay;
     struct command command;

@@ -1,7 +1,7 @@
 /*
- * A proxy in front of a master, on the test's own loop, that can hold back requests and replies,
- * pass them in pieces, and break connections. Direct calls control the proxy, so that a test
- * decides on the order of events.
+ * A proxy in front of a master, on the test's own loop, that can hold requests and replies, pass
+ * them in pieces, and break connections. The test controls the proxy by direct calls, so it decides
+ * on the order of events.
  */
 #ifndef REDLOCK_TEST_PROXY_H
 #define REDLOCK_TEST_PROXY_H
@@ -14,7 +14,7 @@ struct proxy;
 /* Listens on a free port of 127.0.0.1. Ends with the fixture, after the clients. */
 struct proxy *proxy_create(struct fixture *f, size_t master);
 
-/* Makes a proxy that counts no commands, for bytes that are none (TLS). */
+/* Makes a proxy that counts no commands, for bytes that cannot be parsed (TLS). */
 struct proxy *proxy_create_blind(struct fixture *f, size_t master);
 
 /* Makes a proxy in front of each of the fixture's masters, and fills in their URIs. */
@@ -24,32 +24,32 @@ const char *proxy_uri(const struct proxy *proxy);
 int proxy_port(const struct proxy *proxy);
 
 /*
- * Holds requests back: from now on, or from the next command of this name on (NULL: at once). New
+ * Holds requests from now on, or from the next command named `from` on (NULL: from now on). New
  * connections are held as well until proxy_pass_requests.
  */
 void proxy_hold_requests(struct proxy *proxy, const char *from);
-/* Takes no requests from the client's socket, so that it fills, until proxy_pass_requests. */
+/* Stops reading from the client's socket, so that it fills, until proxy_pass_requests. */
 void proxy_jam_requests(struct proxy *proxy);
 void proxy_pass_requests(struct proxy *proxy);
 
 void proxy_hold_replies(struct proxy *proxy);
 void proxy_pass_replies(struct proxy *proxy);
 
-/* Passes at most `bytes` bytes at once from now on, each piece in a turn of its own. */
+/* Passes at most `bytes` bytes at once from now on, each piece in its own turn of the loop. */
 void proxy_set_piece(struct proxy *proxy, size_t bytes);
 
-/* Hold and pass for proxies `from` to `to - 1`. */
+/* Hold and pass requests at the proxies `from` to `to - 1`. */
 void proxies_hold_requests(struct proxy *const *proxies, size_t from, size_t to, const char *name);
 void proxies_pass_requests(struct proxy *const *proxies, size_t from, size_t to);
 void proxies_hold_replies(struct proxy *const *proxies, size_t from, size_t to);
 void proxies_pass_replies(struct proxy *const *proxies, size_t from, size_t to);
 
-/* Ends all connections, on both sides; bytes held back are lost. */
+/* Ends all connections on both sides; held bytes are lost. */
 void proxy_cut(struct proxy *proxy);
 
 /*
- * Ends all connections on the client's side only. The requests held back are kept, like packets
- * that are still under way when their sender is gone. New connections pass everything.
+ * Ends all connections on the client's side only. Held requests are kept, like packets still in
+ * flight after their sender has died. New connections pass everything.
  */
 void proxy_strand(struct proxy *proxy);
 /* Delivers the stranded requests, and runs the loop until the master has executed them. */
@@ -59,12 +59,12 @@ void proxy_deliver(struct proxy *proxy);
 void proxy_refuse(struct proxy *proxy);
 void proxy_accept(struct proxy *proxy);
 
-/* Returns the number of commands of a name that have arrived so far, held back or not. */
+/* Returns the number of commands of a name that have arrived so far, held or not. */
 size_t proxy_arrived(const struct proxy *proxy, const char *name);
 /* Runs the loop until `count` commands of a name have arrived. */
 void wait_arrived(struct fixture *f, struct proxy *proxy, const char *name, size_t count);
 
-/* Sets the callback for each command that arrives, also while the fixture is taken down. */
+/* Sets the callback for each command that arrives, even while the fixture is torn down. */
 void proxy_watch(struct proxy *proxy, void (*watch)(const struct command *command, void *arg),
                  void *arg);
 

@@ -1,6 +1,6 @@
 /*
- * Relays that take what masters send apart into messages, as long as these are arrays of strings:
- * messages of channels are, and of the answers to commands none is.
+ * Relays that split the masters' bytes into messages as long as these are arrays of strings:
+ * messages of channels are, answers to commands never are.
  */
 #include "push_relay.h"
 
@@ -17,11 +17,11 @@
 
 /* The way to one master. */
 struct way {
-    struct relay relay; /* the first member: lanes lead to it */
+    struct relay relay; /* the first member, so that lanes lead to it */
     struct push_relay *push_relay;
     bool is_copy;            /* the next message is the copy of a push */
-    struct span *span;       /* that the kept copies came by; NULL: none */
-    struct evbuffer *copies; /* pushes that were kept */
+    struct span *span;       /* the span that the kept copies came from; NULL: none */
+    struct evbuffer *copies; /* copies of pushes */
     char uri[64];
 };
 
@@ -42,7 +42,10 @@ static unsigned draw_percent(struct push_relay *push_relay) {
     return (unsigned)(push_relay->random % 100);
 }
 
-/* Copies the first bytes of the input to the beginning of a buffer, which may be the input. */
+/*
+ * Copies the first `size` bytes of the input to the front of a buffer, which may be the input
+ * itself.
+ */
 static void copy(struct evbuffer *input, size_t size, struct evbuffer *to) {
     char *bytes = malloc(size);
 
@@ -52,7 +55,7 @@ static void copy(struct evbuffer *input, size_t size, struct evbuffer *to) {
     free(bytes);
 }
 
-/* Returns whether the push goes on. */
+/* Returns whether the push is to be delivered. */
 static bool treat(struct way *way, struct lane *lane, struct evbuffer *input, size_t size) {
     struct push_relay *push_relay = way->push_relay;
 
@@ -77,7 +80,7 @@ static bool treat(struct way *way, struct lane *lane, struct evbuffer *input, si
     return true;
 }
 
-/* Returns whether the command is a message that tells of a key. */
+/* Returns whether the command is a message that grants a key. */
 static bool is_push(const struct command *message) {
     char text[sizeof(PROBE)];
 

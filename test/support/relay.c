@@ -1,7 +1,7 @@
 /*
- * When a side ends, the bytes that it sent are delivered, and then the other side is told the end,
- * and ends as well after its work: with that, the span is gone. A side that is not to be told would
- * stay for ever; it is reset after a silence.
+ * When a side ends, the bytes that it sent are delivered first; then the other side is notified of
+ * the end, finishes its work, and ends as well, and the span is gone. If the end is hidden from the
+ * other side, that side would stay forever, so it is reset after a silence.
  */
 #define _GNU_SOURCE 1
 
@@ -20,16 +20,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROOM ((size_t)1 << 20) /* the bound of the bytes on their way from one side */
+#define ROOM ((size_t)1 << 20) /* limit of the bytes in flight from one side */
 #define LINGER_S 10
 
-/* Bytes that came at once. */
+/* Bytes that arrived together. */
 struct batch {
     uint64_t due_ms; /* 0: at once */
     size_t size;
 };
 
-/* Ends the process unless it got what nothing works without. */
+/* Ends the process unless an indispensable resource was obtained. */
 static void need(bool got) {
     if (!got) {
         perror("relay");
@@ -62,7 +62,7 @@ static void take(struct lane *lane, struct evbuffer *input, size_t size) {
          evbuffer_remove_buffer(input, lane->bytes, size) == (int)size);
 }
 
-/* Counts the bytes that have become due, and waits for the next. */
+/* Counts the bytes whose delay is over, and sets the timer for the next. */
 static void count_due(struct lane *lane) {
     struct batch batch;
 
@@ -103,7 +103,7 @@ static void set_abrupt(struct bufferevent *side) {
     }
 }
 
-/* Tells the lane's sink the end, or lets it linger. */
+/* Passes the end to the lane's sink, or lets the sink linger. */
 static void pass_end(const struct lane *lane) {
     const struct timeval silence = {.tv_sec = LINGER_S};
     struct bufferevent *sink = sink_of(lane);
@@ -119,7 +119,7 @@ static void pass_end(const struct lane *lane) {
     }
 }
 
-/* Reads from the lane's source if there is room. */
+/* Reads from the lane's source while there is room. */
 static void regulate(const struct lane *lane) {
     struct bufferevent *source = lane->span->sides[lane->from];
     size_t waiting = evbuffer_get_length(lane->bytes);

@@ -1,11 +1,11 @@
 /*
- * Carries bytes between clients and a port of this machine, on a loop of libevent, in the way that
- * its owner wants: at once, later, in pieces, or not at all.
+ * Carries bytes between clients and a port of this machine, on a libevent loop, as its owner
+ * decides: at once, later, in pieces, or not at all.
  *
- * A span is a connection of a client and the connection to the server that belongs to it; a lane is
- * the way from one side of a span to the other. Bytes that come wait in their lane until its terms
- * let them pass, and then in the other side's output until its socket takes them. While the bytes
- * from a side exceed a bound, the side is not read. An end travels behind the bytes before it.
+ * A span is a connection of a client together with its connection to the server; a lane is one
+ * direction of a span. Bytes wait in their lane until its terms let them pass, and then in the
+ * other side's output until its socket takes them. While the bytes from a side exceed a limit, the
+ * side is not read. The end of a connection arrives after the bytes before it.
  */
 #ifndef REDLOCK_TEST_RELAY_H
 #define REDLOCK_TEST_RELAY_H
@@ -28,21 +28,21 @@ enum side { CLIENT, SERVER };
 struct terms {
     bool holds;        /* bytes wait, and so does the end */
     bool loses;        /* bytes are dropped instead of passed */
-    bool hides_end;    /* the other side is not told the end, and is reset after a silence */
+    bool hides_end;    /* the end is hidden from the other side, which is reset after a silence */
     bool jams;         /* nothing is read */
-    size_t piece;      /* the most bytes that pass in a turn; 0: any number */
-    uint64_t delay_ms; /* the delay of bytes that come from now on */
+    size_t piece;      /* limit of the bytes that pass in one turn; 0: none */
+    uint64_t delay_ms; /* the delay of bytes that arrive from now on */
 };
 
 struct lane {
     struct span *span;
     enum side from; /* the side that the bytes come from */
     struct terms terms;
-    bool ended;               /* the side that the bytes come from is gone */
-    struct evbuffer *bytes;   /* bytes that wait */
-    size_t due;               /* the number of those, from the first on, whose delay is over */
-    struct evbuffer *batches; /* the sizes and times of the others */
-    struct event *timer;      /* for the next of these times */
+    bool ended;               /* that side is gone */
+    struct evbuffer *bytes;   /* waiting bytes */
+    size_t due;               /* number of the first bytes whose delay is over */
+    struct evbuffer *batches; /* sizes and times of the others */
+    struct event *timer;      /* fires at the next of these times */
 };
 
 struct span {
@@ -53,15 +53,18 @@ struct span {
 };
 
 /*
- * Returns the size of the first message in the input, which then goes on; 0: it has not come whole.
- * May change the lane's terms before, and drain messages that are to be dropped.
+ * Returns the size of the first message in the input, which then passes; 0: it is incomplete. May
+ * first change the lane's terms, and drain messages to drop them.
  */
 typedef size_t relay_next(struct lane *lane, struct evbuffer *input);
 
-/* An owner's struct may begin with its relay, so that relay_next finds the owner by the lane. */
+/*
+ * A relay. It may be the first member of an owner's struct, so that relay_next finds the owner by
+ * the lane.
+ */
 struct relay {
     struct event_base *base;
-    relay_next *next;                /* NULL: bytes go on as they come */
+    relay_next *next;                /* NULL: bytes pass as they come */
     struct evconnlistener *listener; /* NULL: connections are refused */
     int reservation;                 /* the socket that reserves the port */
     struct sockaddr_in address;
@@ -70,7 +73,7 @@ struct relay {
     LIST_HEAD(, span) spans;
 };
 
-/* Accepts connections at a free port of 127.0.0.1, for the server at another port of it. */
+/* Accepts connections at a free port of 127.0.0.1 for the server at another port there. */
 void relay_init(struct relay *relay, struct event_base *base, int server_port, relay_next *next);
 void relay_finish(struct relay *relay);
 
@@ -80,23 +83,23 @@ int relay_port(const struct relay *relay);
 void relay_refuse(struct relay *relay);
 void relay_accept(struct relay *relay);
 
-/* Destroys all spans; bytes on their way are lost. */
+/* Destroys all spans; bytes in flight are lost. */
 void relay_cut(struct relay *relay);
 
-/* Sets the terms of bytes from one side, in all spans and in new ones. */
+/* Sets the terms for bytes from one side, in all spans and in new ones. */
 void relay_set(struct relay *relay, enum side from, const struct terms *terms);
 
 /* Calls a function, which may destroy the span, for each span. */
 void relay_each(struct relay *relay, void (*visit)(struct span *span, const void *arg),
                 const void *arg);
 
-/* Passes the bytes that may go by the terms; destroys the span if both sides are gone. */
+/* Passes the bytes that the terms allow; destroys the span if both sides are gone. */
 void span_move(struct span *span);
 
 /* Closes one side, whose bytes are still passed, and moves the span. */
 void span_end(struct span *span, enum side side);
 
-/* Ends one side by a reset, of which the other side never learns. */
+/* Resets one side without notifying the other. */
 void span_half_open(struct span *span, enum side side);
 
 /* Resets both sides, and destroys the span. */

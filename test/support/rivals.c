@@ -9,7 +9,7 @@ struct rival {
     redlock_client *client;
     redlock_request request;
     unsigned number, turn;
-    redlock_lock *lock; /* NULL: not inside */
+    redlock_lock *lock; /* NULL: not held */
 };
 
 struct rivals {
@@ -24,7 +24,7 @@ struct rivals {
 static void begin_turn(struct rival *rival);
 
 static void on_released(struct call *call, void *arg) {
-    (void)call; /* a lock may be lost while the loop is kept from running */
+    (void)call; /* a lock may be lost while the loop cannot run */
     begin_turn(arg);
 }
 

@@ -83,8 +83,8 @@ static void append_member(lua_State *state, const struct member *member) {
 }
 
 /*
- * Pushes the result of ZRANGE key first last WITHSCORES: of entries 0 to `last` the members and
- * their scores, of entries -1 to -1 those of the largest score.
+ * Pushes the result of ZRANGE key first last WITHSCORES: members and scores of the entries 0 to
+ * `last`, or of the entry -1, the one with the largest score.
  */
 static void push_range(lua_State *state) {
     size_t length;
@@ -126,7 +126,7 @@ static void push_between(lua_State *state) {
     }
 }
 
-/* Pushes the result of MGET key...: false for a key that is not there, or is no string. */
+/* Pushes the result of MGET key...: false for a key that is missing or no string. */
 static void push_values(lua_State *state) {
     int count = lua_gettop(state);
     lua_createtable(state, count - 1, 0);
@@ -243,7 +243,7 @@ static struct reply text_reply(struct store *store, enum reply_type type, const 
     return (struct reply){.type = type, .text = store->text, .length = length};
 }
 
-/* Returns the error that a script threw, or returned: a table with its text, or the text alone. */
+/* Returns the error that a script threw or returned: a table with its text, or the text alone. */
 static struct reply error_reply(struct store *store) {
     if (lua_istable(lua, -1)) {
         lua_getfield(lua, -1, "err");

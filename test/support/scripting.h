@@ -1,4 +1,4 @@
-/* Runs the library's scripts on Lua 5.1, the version of Redis, with redis.call and redis.pcall. */
+/* Runs the library's scripts on Lua 5.1, the version in Redis, with redis.call and redis.pcall. */
 #ifndef REDLOCK_TEST_SCRIPTING_H
 #define REDLOCK_TEST_SCRIPTING_H
 
@@ -8,7 +8,7 @@
 
 /*
  * Runs a script for the call in `words` (EVAL or EVALSHA, text or SHA-1, number of keys, keys,
- * arguments). The answer is valid until the store's next one.
+ * arguments). The answer is valid until the store's next answer.
  */
 struct reply scripting_run(struct store *store, enum script script, const struct words *words,
                            unsigned keys);

@@ -81,7 +81,7 @@ const struct member *set_last(const struct set *set) {
     return last;
 }
 
-/* Returns whether a member comes before another one. */
+/* Returns whether a member sorts before another one. */
 static bool is_before(const struct member *one, const struct member *other) {
     size_t length = one->length < other->length ? one->length : other->length;
     int order = memcmp(one->name, other->name, length);

@@ -1,4 +1,4 @@
-/* The members of a sorted set that a store keeps. Scores are whole numbers. */
+/* The members of a sorted set in a store. Scores are whole numbers. */
 #ifndef REDLOCK_TEST_SETS_H
 #define REDLOCK_TEST_SETS_H
 
@@ -16,7 +16,7 @@ struct member {
 };
 
 struct set {
-    struct member *list; /* in no order */
+    struct member *list; /* unsorted */
     unsigned count, capacity;
 };
 
@@ -36,7 +36,8 @@ unsigned set_remove_up_to(struct set *set, int64_t score);
 
 unsigned set_count_from(const struct set *set, int64_t score);
 
-/* Returns the next member by score, and by name, behind `last` (NULL: the first); NULL at the end.
+/*
+ * Returns the next member after `last` (NULL: the first) by score, then by name; NULL at the end.
  */
 const struct member *set_next(const struct set *set, const struct member *last);
 

@@ -15,7 +15,7 @@ import traceback
 
 TIMEOUT_S = 120
 _died_with_us = ctypes.CDLL(None, use_errno=True).prctl
-_alive = []  # what has to be ended, the newest last
+_alive = []  # the newest last
 
 
 def adopt(thing):
@@ -46,7 +46,7 @@ class Masters:
     """Masters that the test can kill, restart, stop and continue."""
 
     def __init__(self, count=3):
-        self.process = subprocess.Popen(  # ends with its input: with this process, or before
+        self.process = subprocess.Popen(  # ends with its input: with this process, or earlier
             [os.environ["MASTERS"], str(count)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

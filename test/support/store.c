@@ -86,7 +86,10 @@ void store_remove(struct store *store, struct store_key *key) {
     free_key(key);
 }
 
-/* Finds a key that has not expired: the clock, in whole milliseconds, is not past its end. */
+/*
+ * Finds a key that has not expired: a key exists while the clock, in whole milliseconds, is not
+ * past its expiry.
+ */
 struct store_key *store_find(struct store *store, const char *name, size_t length) {
     uint32_t hash = hash_of(store, name, length);
     struct store_key *key = store->bucket_count > 0 ? *bucket_of(store, hash) : NULL;
@@ -141,7 +144,7 @@ void store_finish(struct store *store) {
     store->bucket_count = 0;
 }
 
-/* ---- strings that an owner puts there ---- */
+/* ---- strings written by the owner ---- */
 
 void store_put(struct store *store, const char *name, const char *value, uint64_t ttl_ms) {
     char ms[24];

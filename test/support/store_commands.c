@@ -150,8 +150,8 @@ static struct reply run_lpush(struct store *store, const struct words *words) {
 /* ---- sorted sets ---- */
 
 /*
- * Returns the set of a command. NULL when there is none; `refusal` is then the answer, if the key
- * is of another type.
+ * Returns the set that a command names; NULL when there is none: `refusal` is then the error if the
+ * key is of another type.
  */
 static struct store_key *find_set(struct store *store, const struct words *words,
                                   struct reply *refusal) {
@@ -181,7 +181,7 @@ static struct reply run_zadd(struct store *store, const struct words *words) {
         return refusal;
     }
     if (words->count == 5 && word_is(&words->word[2], "xx")) {
-        return integer(0); /* of a member that is not there, as scripts have it */
+        return integer(0); /* score of a missing member, as the scripts expect it */
     }
     if (words->count != 4 || !read_score(&words->word[2], &score)) {
         return error("ERR value is not a valid float");
@@ -276,13 +276,13 @@ static struct reply run_select(struct store *store, const struct words *words) {
     return status("OK");
 }
 
-/* Answers WAIT: the store's replicas have confirmed everything, or are away. */
+/* Answers WAIT: the replicas have either confirmed everything or are unreachable. */
 static struct reply run_wait(struct store *store, const struct words *words) {
     (void)words;
     return integer(store->replicas);
 }
 
-/* Answers INFO section: only the fields that clients read. */
+/* Answers INFO section, with only the fields that clients read. */
 static struct reply run_info(struct store *store, const struct words *words) {
     (void)words;
     int length =
@@ -296,7 +296,7 @@ static struct reply run_info(struct store *store, const struct words *words) {
     return (struct reply){.type = REPLY_STRING, .text = store->text, .length = (size_t)length};
 }
 
-/* Answers INFO inside a script, which some servers, and ACLs, refuse. */
+/* Answers INFO inside a script, which some servers and ACLs refuse. */
 static struct reply run_info_of_script(struct store *store, const struct words *words) {
     return store->is_reticent ? error("ERR This Redis command is not allowed from script")
                               : run_info(store, words);
@@ -317,7 +317,7 @@ static struct reply run_ping(struct store *store, const struct words *words) {
 
 /* ---- scripts ---- */
 
-/* Returns the library's script of this text, or of this SHA-1; SCRIPT_COUNT when there is none. */
+/* Returns the library's script with this text or SHA-1; SCRIPT_COUNT when there is none. */
 static unsigned script_of(const struct word *word, const char *(*mark)(enum script script)) {
     unsigned i = 0;
     while (i < SCRIPT_COUNT && !word_is(word, mark((enum script)i))) {

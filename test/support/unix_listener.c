@@ -10,7 +10,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Binds a socket to a name that is gone on return. Returns a descriptor of the file, or -1. */
+/*
+ * Binds a socket to a temporary name, which is gone on return. Returns a descriptor of the file, or
+ * -1.
+ */
 static int way_to(int socket) {
     char folder[FOLDER_SIZE];
     struct sockaddr_un address = {.sun_family = AF_UNIX};

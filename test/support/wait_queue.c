@@ -65,7 +65,10 @@ static bool is_away(const struct fixture *f, size_t master) {
     return masters_pid(f->masters, master) == 0 || (f->frozen & (1u << master)) != 0;
 }
 
-/* Returns whether the release of a lock is one of 128, by its token at a master that has it. */
+/*
+ * Returns whether the release of a lock is the 1 of 128 that leaves the key to anybody, judged by
+ * its token at a master that has it.
+ */
 static bool is_left_to_anybody(struct fixture *f, const redlock_lock *lock) {
     const char *token = NULL;
     size_t length;

@@ -18,14 +18,14 @@ struct words {
     unsigned count;
 };
 
-/* Reads the first command. Returns its length; 0 when it is incomplete, or no command. */
+/* Reads the first command. Returns its length; 0 when it is incomplete or no command. */
 size_t words_read(struct words *words, const char *bytes, size_t length);
 
 static inline bool word_is(const struct word *word, const char *text) {
     return word->length == strlen(text) && memcmp(word->text, text, word->length) == 0;
 }
 
-/* Reads a decimal number. Returns false when the word is no number. */
+/* Reads a decimal number. Returns false when the word is none. */
 bool word_number(const struct word *word, long long *number);
 
 #endif

@@ -1,4 +1,4 @@
-/* Requests that win, wait, fail, or are canceled. */
+/* Requests that succeed, wait, fail, or are canceled. */
 #include "scenarios.h"
 #include "steps.h"
 
@@ -220,7 +220,10 @@ static void cancel_in_the_backoff(struct app *app) {
     }
 }
 
-/* Cancels in the SETTLE: the masters deny, and then do not answer what they hold. */
+/*
+ * Cancels in the DIAGNOSE round: the masters deny, and then do not answer the question for their
+ * holder.
+ */
 static void cancel_while_it_asks_who(struct app *app) {
     redlock_request request = app_request(KEY);
     masters_occupy(FIRST_TWO, KEY, 50000);
@@ -239,7 +242,7 @@ static void cancel_while_it_asks_who(struct app *app) {
     }
 }
 
-/* Cancels the first lock, by a callback of another one, in the turn in which it was denied. */
+/* Cancels the first lock, in a callback of another one, in the turn in which it was denied. */
 static void cancel_first(struct hold *hold) {
     struct hold *first = &hold->app->holds[0];
     if (first->stage == HOLD_ACQUIRING) {

@@ -17,7 +17,7 @@ static void on_line(struct app *app, const char *line) {
         CHECK(is_struck());
         app->leaves_keys = true;
     }
-    if (getenv("REDLOCK_TORTURE_LOG") != NULL) { /* to look into one run */
+    if (getenv("REDLOCK_TORTURE_LOG") != NULL) { /* to inspect one run */
         fprintf(stderr, "%s\n", line);
     }
 }
@@ -35,7 +35,7 @@ void app_init(struct app *app, enum address address) {
     app->options.node_count = MASTERS_COUNT;
     app->options.allocator = &app->allocator;
     app->options.log_level = REDLOCK_LOG_DEBUG;
-    /* Sockets of this process answer at once; the network needs some of the world's turns. */
+    /* Sockets of this process answer at once; the network takes some of the world's turns. */
     app->options.node_timeout_ms = address == ADDRESS_SOCKET ? 20 : 1000;
     app->options.stall_timeout_ms = address == ADDRESS_SOCKET ? 60 : 3000;
     app->options.retry_delay_ms = 4;
@@ -46,7 +46,7 @@ void app_init(struct app *app, enum address address) {
 
 /*
  * Checks the status of a creation: REDLOCK_ENOMEM only after a refused allocation, REDLOCK_ESYSTEM
- * exactly after a refused sodium_init, and no other error.
+ * if and only if sodium_init was refused, and no other error.
  */
 static void check_creation(redlock_status status, bool is_struck) {
     bool is_memory = faults_kind() == FAULT_ALLOC;
@@ -73,7 +73,7 @@ redlock_status app_change_nodes(struct app *app, const char *const *uris, size_t
     return status;
 }
 
-/* Ends a change. Keys at a node that leaves the lists stay until their TTL is over. */
+/* Ends a change. Keys at a node that leaves the lists stay until their TTL ends. */
 static redlock_status end_change(struct app *app, redlock_status (*end)(redlock_client *client)) {
     app->calls++;
     redlock_status status = end(app->client);

@@ -1,4 +1,4 @@
-/* A client that is closed, in each state of a lock. */
+/* A client that is closed in each state of a lock. */
 #include "scenarios.h"
 #include "steps.h"
 
@@ -97,7 +97,9 @@ static bool none_has_it(const void *arg) {
     return masters_having(KEY) == 0 || ((const struct app *)arg)->is_closed;
 }
 
-/* One master of three does not answer: the close has told the outcome of its release to nobody. */
+/*
+ * One master of three does not answer: no callback has reported the outcome of the close's release.
+ */
 static void release_what_a_close_has_released(struct app *app) {
     struct hold *hold = begin_held(app);
     if (hold != NULL && !app->is_closing) {
@@ -130,7 +132,7 @@ static void close_with_nodes_that_do_not_answer(struct app *app) {
         uint64_t begun = world_now();
         masters_behave(MASTERS_ALL, MANNER_DEAF);
         close_and_wait(app);
-        /* By the program's clock: closing waits until the nodes count as stalled, and no longer. */
+        /* By the program's clock, closing waits until the nodes count as stalled, and no longer. */
         EXPECT(world_now() - begun < 2 * app->options.stall_timeout_ms * 1000000);
         EXPECT(world_now() - begun < app->options.close_timeout_ms * 1000000);
     }

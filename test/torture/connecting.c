@@ -1,4 +1,4 @@
-/* Clients that come, nodes that go. */
+/* Clients that are created, nodes that go. */
 #include "scenarios.h"
 #include "steps.h"
 

@@ -96,7 +96,7 @@ int __wrap_sodium_init(void) {
     return strikes(FAULT_SODIUM_INIT) ? -1 : __real_sodium_init();
 }
 
-/* ---- the system: in place of the C library's, also for hiredis and libevent ---- */
+/* ---- the system: replaces the C library's functions, also for hiredis and libevent ---- */
 
 static int (*real_socket)(int domain, int type, int protocol);
 static int (*real_connect)(int fd, __CONST_SOCKADDR_ARG address, socklen_t length);

@@ -1,8 +1,8 @@
 /*
  * Services that the library requests from others, and that fail at a chosen place: at the n-th
- * request, and at the requests right after. The program itself counts all of them: the library's
- * own allocations come through the allocator hook, event_add and sodium_init are wrapped by the
- * linker, and the program defines the socket and connect that hiredis calls.
+ * request, and at the requests right after it. The program itself counts them: the library's
+ * allocations come through the allocator hook, the linker wraps event_add and sodium_init, and the
+ * program defines the socket and connect that hiredis calls.
  */
 #ifndef REDLOCK_TORTURE_FAULTS_H
 #define REDLOCK_TORTURE_FAULTS_H
@@ -24,21 +24,24 @@ enum fault {
 /* Returns "alloc", "event_add", ... */
 const char *fault_name(enum fault fault);
 
-/* Returns why this kind of fault is not available in this build; NULL: it is. */
+/* Returns why this kind of fault is not available in this build; NULL: it is available. */
 const char *fault_lack(enum fault fault);
 
-/* Sets the faults up; to be called once, before all else. */
+/* Sets up the faults. Must be called once, before anything else. */
 void faults_init(void);
 
-/* Restarts the count of requests: the n-th (from 1; 0: none) and `count` - 1 after it fail. */
+/*
+ * Restarts the count of requests: the n-th (starting at 1; 0: none) and the `count` - 1 after it
+ * fail.
+ */
 void faults_arm(enum fault fault, unsigned n, unsigned count);
 void faults_disarm(void);
 
-/* Return the number of requests that have failed since faults_arm, and the kind armed. */
+/* Return the number of requests that have failed since faults_arm; the armed kind. */
 unsigned faults_struck(void);
 enum fault faults_kind(void);
 
-/* Returns a hook that counts in *out the blocks that are not freed. */
+/* Returns a hook that counts the blocks in use in *out. */
 redlock_allocator faults_allocator(size_t *out);
 
 #endif

@@ -1,9 +1,8 @@
-/* Fenced locks: taken and renewed by scripts, and their counters brought to agree. */
+/* Fenced locks: acquired and renewed by scripts, with counters that are brought to agree. */
 #include "scenarios.h"
 #include "steps.h"
 
-/* A day and a half ahead of the masters' clocks: above any hint, and within the bound of counters.
- */
+/* 1.5 days ahead of the masters' clocks: above any hint, and within the bound of counters. */
 #define FAR (world_now() / 1000 + UINT64_C(129600000000))
 
 static redlock_request fenced_request(void) {
@@ -12,7 +11,7 @@ static redlock_request fenced_request(void) {
     return request;
 }
 
-/* Acquires a fenced lock, by a connected client. */
+/* Acquires a fenced lock with a connected client. */
 static struct hold *take_fenced(struct app *app) {
     redlock_request request = fenced_request();
     return hold_for(app, &request);
@@ -42,7 +41,7 @@ static void fenced(struct app *app) {
     }
 }
 
-/* The counters of the other masters begin at the clock's hint, and are raised. */
+/* The counters of the other masters start at the clock's hint, and are raised. */
 static void fence_raised(struct app *app) {
     uint64_t far = FAR;
     masters_count(FIRST, KEY, far);
@@ -55,7 +54,7 @@ static void fence_raised(struct app *app) {
     }
 }
 
-/* Begins to acquire KEY where the counters have to be raised; NULL when it was refused. */
+/* Begins to acquire KEY where counters must be raised; returns NULL when refused. */
 static struct hold *begin_raised(struct app *app) {
     redlock_request request = fenced_request();
     masters_count(FIRST, KEY, FAR);

@@ -1,11 +1,11 @@
-/* Guards while queues are full, nodes are durable, or locks are many. */
+/* Guards while queues are full, nodes are durable, or there are many locks. */
 #include "scenarios.h"
 #include "steps.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Number of locks, more than the shortest queues take at once. */
+/* Number of locks: more than the shortest queues take at once. */
 #define CROWD 40
 
 static redlock_request request_of(unsigned number, char name[16]) {
@@ -31,7 +31,7 @@ static unsigned acquire_crowd(struct app *app) {
     return held;
 }
 
-/* The beat in between is due while the queue is full, and needs no room there. */
+/* A heartbeat is due while the queue is full, and needs no room in it. */
 static void full_queues_hide_nothing(struct app *app) {
     app->options.max_commands = 16;
     app->options.stall_timeout_ms = 3000;
@@ -73,7 +73,7 @@ static void durable_nodes_come_back(struct app *app) {
     }
 }
 
-/* The renewals of all locks fail together, and are hurried together. */
+/* The renewals of all locks fail together, and are brought forward together. */
 static void a_crowd_is_renewed_when_nodes_come_back(struct app *app) {
     if (open_connected(app)) {
         acquire_crowd(app);

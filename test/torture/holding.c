@@ -114,7 +114,7 @@ static void topped_up(struct app *app) {
         redlock_request another = app_request("another");
         masters_forget(FIRST, KEY);
         app_extend(hold, 0, true);
-        app_acquire(app, &another); /* takes the library's spare memory */
+        app_acquire(app, &another); /* uses up the library's spare memory */
         wait_idle(app);
         if (faults_struck() == 0) {
             world_wait(is_on_all, KEY, "the node that forgot has the key again");
@@ -221,7 +221,7 @@ static bool is_watched(const void *arg) {
     return masters_watching() == MASTERS_COUNT || faults_struck() > 0;
 }
 
-/* Makes a connected client that holds KEY, which all masters watch unless something has failed. */
+/* Acquires KEY with a connected client; all masters watch it unless something has failed. */
 static struct hold *begin_watched(struct app *app) {
     redlock_request request = app_request(KEY);
     request.ttl_ms = 9000;

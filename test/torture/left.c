@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Returns the number of clients in a queue; a member "open <ms>" is the place of nobody. */
+/* Returns the number of waiters in a queue; a member "open <ms>" belongs to no client. */
 static unsigned count_waiters(const struct store_key *queue) {
     const struct member *member = NULL;
     unsigned count = 0;
@@ -14,7 +14,10 @@ static unsigned count_waiters(const struct store_key *queue) {
     return count;
 }
 
-/* Returns whether the key may outlive locks: counters, notes, the flag, a queue of nobody. */
+/*
+ * Returns whether the key may outlive locks: a counter, an intent, the flag, a queue without
+ * waiters.
+ */
 static bool may_stay(const struct store_key *key) {
     bool is_empty_queue = store_key_ends(key, QUEUE_SUFFIX) && count_waiters(key) == 0;
     bool is_flag = word_is(&(struct word){key->name, key->name_length}, WAITING_KEY);
@@ -22,7 +25,7 @@ static bool may_stay(const struct store_key *key) {
            store_key_ends(key, WRITER_SUFFIX);
 }
 
-/* The marker never expires, and so is no lock. */
+/* The marker never expires, so it does not count as a lock. */
 bool left_is_held(const struct store *store, const struct store_key *key) {
     return key->expires_ms >= store_now_ms(store) && !may_stay(key);
 }

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 /*
- * Returns whether the key is a lock, the list of its readers, or a queue with waiters: all that has
- * to be gone in the end.
+ * Returns whether the key is a lock, a list of readers, or a queue with waiters: all these must be
+ * gone in the end.
  */
 bool left_is_held(const struct store *store, const struct store_key *key);
 

@@ -1,11 +1,11 @@
 /*
- * Torture: the n-th request for a service fails, for every n, in every scenario. Each scenario and
- * kind of failure is a case of its own, swept in a process of its own, so that a crash or a hang is
- * one failed case whose run is named with the command that repeats it.
+ * Torture: the n-th request for a service fails, for every n, in every scenario. Each combination
+ * of scenario and kind of failure is a case, swept in a separate process, so that a crash or a hang
+ * is one failed case, reported with the command that repeats its run.
  *
- *     torture [--kind KIND] [--scenario NAME]           TAP
- *     torture --scenario NAME --kind KIND --n N [--form F]    this run alone
- *     torture --list
+ *   torture [--kind KIND] [--scenario NAME]           TAP
+ *   torture --scenario NAME --kind KIND --n N [--form F]    this run alone
+ *   torture --list
  */
 #include "faults.h"
 #include "scenarios.h"
@@ -29,7 +29,7 @@ struct order {
 
 static struct progress *progress;
 
-/* Turns off the search for leaks at the end of a process: each sweep searches at its own end. */
+/* Turns off the leak check at the end of a process: each sweep checks at its own end. */
 const char *__asan_default_options(void);
 const char *__lsan_default_options(void);
 
@@ -37,7 +37,7 @@ const char *__asan_default_options(void) {
     return "detect_leaks=1:leak_check_at_exit=0:quarantine_size_mb=8";
 }
 
-/* Repeats the option for LeakSanitizer, which reads it where coverage is measured. */
+/* Repeats the option for LeakSanitizer, which reads it here if coverage is measured. */
 const char *__lsan_default_options(void) {
     return "leak_check_at_exit=0";
 }
@@ -76,7 +76,7 @@ static void say_how(const struct scenario *scenario, enum fault fault, int statu
 static bool run_case(const struct scenario *scenario, enum fault fault, unsigned index) {
     int status = sweep_apart(scenario, fault, false);
     unsigned sites = progress->sites;
-    if (has_leaked(status)) { /* sweep again, to find the run */
+    if (has_leaked(status)) { /* sweep again to find the run */
         status = sweep_apart(scenario, fault, true);
     }
     bool passed = WIFEXITED(status) && WEXITSTATUS(status) == SWEEP_PASSED;
@@ -149,7 +149,7 @@ static int list(void) {
     return 0;
 }
 
-/* Parses the arguments. Returns false when they make no sense. */
+/* Parses the arguments. Returns false when they are invalid. */
 static bool read_order(int argc, char **argv, struct order *order) {
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;

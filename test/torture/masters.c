@@ -24,10 +24,12 @@
 
 #define ANOTHER "another"
 
-/* The masters' age, longer than the longest TTL: guards trust them. Runs begin at 1000 s. */
+/*
+ * The masters' age, longer than the longest TTL, so that guards trust them. Runs start at 1000 s.
+ */
 #define LONG_MS 500000
 
-/* The longest answer: a text, and its frame. */
+/* The maximum of an answer: a text and its frame. */
 #define ANSWER_MAX (STORE_TEXT_MAX + 32)
 
 #define CHANNEL_MAX 64
@@ -36,19 +38,19 @@ struct link {
     LIST_ENTRY(link) link;
     struct master *master;
     int fd;
-    bool is_known; /* has logged in */
-    bool is_mute;  /* an answer was withheld, so that a later one would be taken for it */
-    char channel[CHANNEL_MAX]; /* the name that it has subscribed to; "": none */
+    bool is_known;             /* has logged in */
+    bool is_mute;              /* an answer was withheld, so a later one would be mistaken for it */
+    char channel[CHANNEL_MAX]; /* the channel to which it has subscribed; "": none */
     struct fake_connection connection;
 };
 
 struct master {
     struct sockaddr_in address;
     int reservation; /* the socket that reserves the port */
-    int listener;    /* -1 while it is stopped */
+    int listener;    /* -1 while stopped */
     struct unix_listener unix_listener;
     enum manner manner;
-    bool watches; /* the next change of a key by hand is to be told */
+    bool watches; /* whether the next direct change of a key must be notified */
     struct store store;
     LIST_HEAD(, link) links;
     char uris[ADDRESS_COUNT][96];
@@ -90,7 +92,7 @@ static void write_uris(struct master *master) {
              master->unix_listener.number);
 }
 
-/* Makes the name server, which takes all questions and answers none. */
+/* Makes the name server, which receives all questions and answers none. */
 static void make_name_server(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(address);
@@ -142,7 +144,7 @@ static void say(struct link *link, const char *text) {
     fake_connection_send(&link->connection, link->fd, SIZE_MAX);
 }
 
-/* Says a message; without a text, the confirmation of a subscription. */
+/* Sends a message; without a text, the confirmation of a subscription. */
 static void say_to_subscriber(struct link *link, const char *kind, const struct word *text) {
     link->is_mute |= link->master->manner == MANNER_MUTE;
     if (link->is_mute) {
@@ -159,7 +161,7 @@ static void say_to_subscriber(struct link *link, const char *kind, const struct 
     fake_connection_send(&link->connection, link->fd, SIZE_MAX);
 }
 
-/* Takes a subscription, the last command on its connection. */
+/* Handles a subscription, the last command on its connection. */
 static void subscribe(struct link *link, const struct words *words) {
     const struct word *name = &words->word[1];
     CHECK(words->count == 2 && link->channel[0] == '\0');
@@ -195,7 +197,7 @@ static unsigned subscribers(const void *owner, const struct word *channel) {
     return count;
 }
 
-/* Tells of a key that was changed by hand, where some key is watched. */
+/* Notifies of a directly changed key, if some key is watched. */
 static void notify_change(struct master *master, const char *key) {
     struct link *link;
     LIST_FOREACH(link, &master->links, link) {
@@ -218,7 +220,7 @@ static void copy_words(struct words *words, const struct command *command) {
     }
 }
 
-/* Returns the answer as it is sent. */
+/* Returns the answer in its wire form. */
 static const char *encode(const struct reply *reply) {
     static char answer[ANSWER_MAX];
     switch (reply->type) {
@@ -244,7 +246,7 @@ static bool calls(const struct words *words, enum script script) {
            (word_is(&words->word[0], "EVAL") && word_is(&words->word[1], script_text(script)));
 }
 
-/* Counts the keys that a call has given back: the items 'y' of its answer. */
+/* Counts the keys that a call has released: the items 'y' of its answer. */
 static unsigned count_released(const struct words *words, const struct reply *reply) {
     unsigned count = 0;
     bool is_release = calls(words, SCRIPT_RELEASE) || calls(words, SCRIPT_LEAVE) ||
@@ -258,7 +260,7 @@ static unsigned count_released(const struct words *words, const struct reply *re
     return count;
 }
 
-/* Carries out a command on keys or scripts, and checks that the library sends no wrong one. */
+/* Runs a command on keys or scripts, and checks that the library sends no wrong one. */
 static const char *do_stored(struct master *master, const struct words *words) {
     struct reply reply = store_run(&master->store, words);
     CHECK(reply.type != REPLY_ERROR || strncmp(reply.text, "ERR", 3) != 0);
@@ -267,7 +269,7 @@ static const char *do_stored(struct master *master, const struct words *words) {
     return encode(&reply);
 }
 
-/* Begins to watch a key, and answers the first bytes of its value. */
+/* Begins to watch a key, and answers with the first bytes of its value. */
 static const char *do_look(struct master *master, const struct words *words) {
     const struct word *name = &words->word[1];
     const struct store_key *key = store_find(&master->store, name->text, name->length);
@@ -296,7 +298,7 @@ static const char *do_other(struct master *master, struct link *link, const stru
         return do_look(master, words);
     }
     if (command_is(command, "SELECT", "1") || command_is(command, "CLIENT", NULL)) {
-        return "+OK\r\n"; /* one database serves for all */
+        return "+OK\r\n"; /* one database is used for all */
     }
     return do_stored(master, words);
 }
@@ -529,7 +531,7 @@ unsigned masters_asked(void) {
     return asked;
 }
 
-/* Makes a server that has been up for long, without keys, and with one replica. */
+/* Initializes a server that has long been up, without keys, and with one replica. */
 static void reset_store(struct store *store, unsigned index) {
     store_forget(store, NULL);
     snprintf(store->run_id, sizeof(store->run_id), "%040u", index);

@@ -1,7 +1,7 @@
 /*
- * Three servers that carry out the few commands of the library as Redis does, and run its scripts
+ * Three servers that execute the library's few commands as Redis does, and run its scripts
  * (support/store.h). They live in the program, answer once in each turn, and use neither events nor
- * the library's allocator, so that none of their requests is counted as the library's.
+ * the library's allocator, so that none of their requests counts as the library's.
  */
 #ifndef REDLOCK_TORTURE_MASTERS_H
 #define REDLOCK_TORTURE_MASTERS_H
@@ -15,10 +15,10 @@
 #define MASTERS_PASSWORD "sesame-17"
 
 enum manner {
-    MANNER_WELL,    /* carries out commands, and answers */
+    MANNER_WELL,    /* executes commands, and answers */
     MANNER_ERROR,   /* refuses SET and scripts with an error */
     MANNER_LOCKED,  /* refuses logins, and all commands before a login */
-    MANNER_MUTE,    /* carries out commands, without answers for the rest of the connection */
+    MANNER_MUTE,    /* executes commands, without answers for the rest of the connection */
     MANNER_DEAF,    /* reads nothing */
     MANNER_PRIVATE, /* refuses subscriptions */
     MANNER_NONSENSE /* answers SET and scripts in a wrong form */
@@ -33,13 +33,13 @@ enum address {
     ADDRESS_COUNT
 };
 
-/* Begins to listen; to be called once in a process. */
+/* Starts listening. Must be called once in a process. */
 void masters_listen(void);
 
-/* Resets all masters: up and well, without links, keys and scripts. */
+/* Resets all masters: up, well-behaved, without links, keys and scripts. */
 void masters_reset(void);
 
-/* Carries out the commands that have arrived. Returns false when there were none. */
+/* Executes the commands that have arrived. Returns false when there were none. */
 bool masters_turn(void);
 
 const char *masters_uri(unsigned master, enum address address);
@@ -47,7 +47,7 @@ const char *masters_uri(unsigned master, enum address address);
 /* Returns the address of the only name server. */
 const char *masters_name_server(void);
 
-/* Functions on a mask of masters. */
+/* The following functions take a mask of masters. */
 void masters_behave(unsigned mask, enum manner manner);
 void masters_stop(unsigned mask); /* connections break, and are refused */
 void masters_start(unsigned mask);
@@ -56,8 +56,7 @@ void masters_forget_scripts(unsigned mask);
 void masters_forget(unsigned mask, const char *key);
 void masters_count(unsigned mask, const char *key, uint64_t counter); /* sets a key's counter */
 
-/* Take the key as another client, and give it up to the first in the queue, as that client would.
- */
+/* Take the key as another client; release it to the first waiter, as that client would. */
 void masters_occupy(unsigned mask, const char *key, unsigned ttl_ms);
 void masters_give_up(unsigned mask, const char *key);
 
@@ -65,24 +64,24 @@ void masters_give_up(unsigned mask, const char *key);
 unsigned masters_having(const char *key);
 
 /*
- * Returns the number of the library's keys at all masters, without counters, notes, flags and
- * markers. A queue is a key as long as somebody waits.
+ * Returns the number of the library's keys at all masters, without counters, intents, flags and
+ * markers. A queue counts as a key while it has waiters.
  */
 unsigned masters_having_any(void);
 
 /* Returns the number of entries in the key's queues, at all masters together. */
 unsigned masters_queued(const char *key);
 
-/* Returns how often the library has been sent a message, other than its probes, since the reset. */
+/* Returns how many messages other than probes were sent to the library since the reset. */
 unsigned masters_pushed(void);
 
-/* Returns how often the library has been sent a probe since the reset. */
+/* Returns how many probes were sent to the library since the reset. */
 unsigned masters_probed(void);
 
-/* Returns the number of masters that tell when a key is changed by hand. */
+/* Returns the number of masters that notify when a key is changed directly. */
 unsigned masters_watching(void);
 
-/* Returns how often the library has given back a key that it had. */
+/* Returns how often the library has released a key that it had. */
 unsigned masters_released(void);
 
 /* Returns the number of SETs and scripts that have arrived since the reset. */

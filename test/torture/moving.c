@@ -1,4 +1,4 @@
-/* Nodes that are replaced while locks come and go: of three masters, two are nodes at first. */
+/* Nodes are replaced while locks come and go: two of three masters are the first nodes. */
 #include "scenarios.h"
 #include "steps.h"
 

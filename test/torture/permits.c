@@ -1,4 +1,4 @@
-/* Permits: requests that go on to another key when the key that they tried is taken. */
+/* Permits: requests that go on to another key when the key of their try is taken. */
 #include "scenarios.h"
 #include "steps.h"
 
@@ -19,7 +19,7 @@ static struct hold *hold_permit(struct app *app) {
     return hold_for(app, &request);
 }
 
-/* Returns whether all permits are free, or the application was told that a key stays. */
+/* Returns whether all permits are free, or the application was notified that a key stays. */
 static bool are_free(const void *arg) {
     const struct app *app = arg;
     return app->leaves_keys || masters_having(FIRST_PERMIT) + masters_having(SECOND_PERMIT) == 0;
@@ -136,7 +136,7 @@ static void closed_on_the_way_to_another(struct app *app) {
     }
 }
 
-/* The permit's fence, renewals and top-ups are those of a lock. */
+/* The permit has a lock's fence, renewals and top-ups. */
 static void fenced_permit_without_scripts(struct app *app) {
     redlock_request request = permit_request();
     request.fenced = true;

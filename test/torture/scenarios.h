@@ -1,15 +1,15 @@
 /*
- * Scenarios: the work of an application with its locks while a service fails. A scenario begins
- * with masters that are up and well, and may leave its clients open: they are closed after it.
- * Without a failure a scenario asserts the outcome that its name says; after a failure, each
- * outcome that the API promises is right.
+ * Scenarios: an application uses locks while a service fails. A scenario starts with masters that
+ * are up and well-behaved, and may leave its clients open: they are closed after it. Without a
+ * failure a scenario asserts the outcome that its name states; after a failure, every outcome that
+ * the API promises is legal.
  */
 #ifndef REDLOCK_TORTURE_SCENARIOS_H
 #define REDLOCK_TORTURE_SCENARIOS_H
 
 #include "app.h"
 
-/* The number of clients of a run, which are prepared for the scenario, and not made yet. */
+/* The number of clients of a run, which are prepared for the scenario, but not created yet. */
 #define SCENARIO_APPS 2
 
 struct scenario {

@@ -1,4 +1,4 @@
-/* Readers, and writers that wait for them: all taken by scripts. */
+/* Readers, and writers that wait for them, all by scripts. */
 #include "scenarios.h"
 #include "steps.h"
 
@@ -23,7 +23,7 @@ static void shared(struct app *app) {
     wait_free(app);
 }
 
-/* The shares are taken, let go and taken again in one turn of the loop. */
+/* The shares are acquired, released and acquired again in one turn of the loop. */
 static void shared_by_many_at_once(struct app *app) {
     redlock_request request = app_request(KEY);
     struct hold *holds[4] = {NULL};
@@ -60,7 +60,7 @@ static void written_when_readers_have_gone(struct app *app) {
     let_go(reader);
     wait_idle(app);
     EXPECT(writer->stage == HOLD_HELD);
-    if (writer->stage != HOLD_HELD) { /* its handle has ended */
+    if (writer->stage != HOLD_HELD) { /* its handle is gone */
         return;
     }
     app_extend(writer, 0, true);
@@ -114,7 +114,7 @@ static void shared_and_topped_up(struct app *app) {
     let_go(hold);
 }
 
-/* The share is owed, and ended when the node is back. */
+/* The share's release is pending, and done when the node is back. */
 static void shared_with_a_node_that_was_away(struct app *app) {
     struct hold *hold = open_connected(app) ? hold_as(app, REDLOCK_READER) : NULL;
     if (hold == NULL) {

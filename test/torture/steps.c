@@ -104,7 +104,7 @@ void wait_asked(unsigned count) {
     }
 }
 
-/* Returns whether the key is free, or the application was told that it stays. */
+/* Returns whether the key is free, or the application was notified that it stays. */
 static bool is_free(const void *arg) {
     return masters_having(KEY) == 0 || ((const struct app *)arg)->leaves_keys;
 }

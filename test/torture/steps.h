@@ -1,7 +1,4 @@
-/*
- * The steps of most scenarios. Each step tolerates a failure, and then returns its outcome or does
- * nothing.
- */
+/* The steps of most scenarios. After a failure a step returns its outcome or does nothing. */
 #ifndef REDLOCK_TORTURE_STEPS_H
 #define REDLOCK_TORTURE_STEPS_H
 
@@ -23,11 +20,11 @@
 /* Asserts the outcome of a scenario in which nothing has failed. */
 #define EXPECT(condition) CHECK(faults_struck() > 0 || (condition))
 
-/* Makes a client with all nodes connected. Returns false when it was refused. */
+/* Makes a client, and connects it to all nodes. Returns false when it was refused. */
 bool open_connected(struct app *app);
 void wait_connected(struct app *app);
 
-/* Turns until every callback that is due has come. */
+/* Turns until every pending callback has come. */
 void wait_idle(struct app *app);
 
 /* Acquires, and waits for the end of the acquisition. Returns NULL when the lock is not held. */
@@ -37,10 +34,10 @@ struct hold *hold_key(struct app *app, const char *key);
 /* Makes a connected client that holds KEY. Returns NULL when that has failed. */
 struct hold *begin_held(struct app *app);
 
-/* Begins to acquire KEY, without a bound on the wait. Returns NULL when refused. */
+/* Begins to acquire KEY, without a limit of the wait. Returns NULL when refused. */
 struct hold *begin(struct app *app);
 
-/* Acquires, and expects the status; releases a lock that is held against expectation. */
+/* Acquires, and expects the status; releases a lock that was acquired contrary to expectation. */
 void acquire_in_vain(struct app *app, const redlock_request *request, redlock_status expected);
 void try_in_vain(struct app *app, redlock_status expected);
 
@@ -55,10 +52,10 @@ void wait_lost(const struct hold *hold);
 bool is_closed(const void *app); /* for world_wait */
 void close_and_wait(struct app *app);
 
-/* Turns until `count` SETs and scripts have arrived; after a failure for a while only. */
+/* Turns until `count` SETs and scripts have arrived; after a failure only for a while. */
 void wait_asked(unsigned count);
 
-/* Turns until no master has KEY, unless the application was told that a master keeps it. */
+/* Turns until no master has KEY, unless the application was notified that a master keeps it. */
 void wait_free(const struct app *app);
 
 #endif

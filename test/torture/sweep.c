@@ -5,7 +5,10 @@
 #include <sanitizer/lsan_interface.h>
 #include <unistd.h>
 
-/* The time after which a run, which takes milliseconds, hangs inside the loop, and is ended. */
+/*
+ * The time after which a run, which takes milliseconds, counts as hanging in the loop, and is
+ * ended.
+ */
 #define TIMEOUT_SECONDS 30
 
 /* A number of requests that no scenario reaches. */
@@ -78,7 +81,7 @@ static void assert_clients_work(struct app *apps) {
     }
 }
 
-/* Returns whether no client was closed, or told that a key is left to its TTL. */
+/* Returns whether no client was closed, or notified that a key is left to its TTL. */
 static bool must_free_all_keys(const struct app *apps) {
     bool owes = true;
     for (unsigned i = 0; i < SCENARIO_APPS; i++) {
@@ -87,7 +90,7 @@ static bool must_free_all_keys(const struct app *apps) {
     return owes;
 }
 
-/* Asserts that all keys are released long before their TTL. */
+/* Asserts that all keys are released long before their TTL ends. */
 static void assert_no_key_is_left(const struct app *apps) {
     for (unsigned ms = 0; ms < 3000 && masters_having_any() > 0 && must_free_all_keys(apps); ms++) {
         world_pass_ms(1);

@@ -1,6 +1,6 @@
 /*
- * Runs of a scenario, over and over, each time with another failing request: the first, the second,
- * and so on until the request is never made.
+ * Runs a scenario again and again, each time with another failing request: the first, the second,
+ * and so on, until that request is never made.
  */
 #ifndef REDLOCK_TORTURE_SWEEP_H
 #define REDLOCK_TORTURE_SWEEP_H
@@ -12,17 +12,17 @@
 
 /* The form of a run: its failure, and its end. */
 struct form {
-    unsigned count;      /* number of requests that fail, one after the other */
-    bool closes_at_once; /* clients are closed before requests succeed again; otherwise after */
+    unsigned count;      /* number of consecutive requests that fail */
+    bool closes_at_once; /* clients are closed before requests succeed again; false: after */
 };
 
 extern const struct form sweep_forms[];
 extern const unsigned sweep_form_count;
 
-/* The progress of a sweep, in memory that the parent sees. */
+/* The progress of a sweep, in memory that the parent reads. */
 struct progress {
     unsigned form, n;
-    unsigned sites; /* number of requests that failed, each once, in the first form */
+    unsigned sites; /* number of requests that failed, one in each run of the first form */
 };
 
 enum sweep_result {
@@ -37,7 +37,7 @@ enum sweep_result {
 bool sweep_run(const struct scenario *scenario, enum fault fault, const struct form *form,
                unsigned n);
 
-/* Makes all runs. Looks for leaks after the last one, or after each, which takes long. */
+/* Makes all runs. Checks for leaks after the last one, or after each, which takes long. */
 enum sweep_result sweep_all(const struct scenario *scenario, enum fault fault,
                             struct progress *progress, bool looks_each_time);
 

@@ -1,19 +1,18 @@
-/* Requests that wait in the queue at the masters, or behind another one of their client. */
+/* Requests that wait in the queue at the masters, or for another one of their client. */
 #include "scenarios.h"
 #include "steps.h"
 
 /* A time longer than a run. */
 #define LONG_MS 50000
 
-/* A day and a half ahead of the masters' clocks: above any hint, and within the bound of
- * counters. */
+/* 1.5 days ahead of the masters' clocks: above any hint, and within the bound of counters. */
 #define FAR (world_now() / 1000 + UINT64_C(129600000000))
 
 /* ---- steps ---- */
 
 /*
- * A request that trusts pushes: the watchdog renews its lock soon. A key whose release found no
- * memory is free in less time than a scenario waits.
+ * Returns a request that trusts pushes, since the watchdog renews its lock soon. A key whose
+ * release failed for lack of memory is free before a scenario stops waiting.
  */
 static redlock_request patient_request(void) {
     redlock_request request = app_request(KEY);
@@ -27,7 +26,7 @@ static bool are_in_queue(const void *arg) {
     return masters_queued(KEY) == *(const unsigned *)arg || faults_struck() > 0;
 }
 
-/* Turns until all masters have so many in line; after a failure for a while only. */
+/* Turns until all masters have `waiters` in the queue; after a failure only for a while. */
 static void wait_in_queue(unsigned waiters) {
     unsigned entries = waiters * MASTERS_COUNT;
     world_wait(are_in_queue, &entries, "all masters have them in line");
@@ -46,7 +45,7 @@ static void await_held(const struct hold *hold) {
     EXPECT(hold->stage == HOLD_HELD);
 }
 
-/* Makes a connected client whose request is in line for KEY, which another client has. */
+/* Queues a request of a connected client for KEY, which another client has. */
 static struct hold *begin_in_queue(struct app *app, const redlock_request *request) {
     masters_occupy(MASTERS_ALL, KEY, LONG_MS);
     struct hold *hold = open_connected(app) ? app_acquire(app, request) : NULL;
@@ -56,7 +55,7 @@ static struct hold *begin_in_queue(struct app *app, const redlock_request *reque
     return hold;
 }
 
-/* Lets go of a lock that is held, and checks that nobody has the key then, or an entry. */
+/* Releases a held lock, and checks that afterwards no client has the key or an entry. */
 static void end_held(struct hold *hold) {
     await_held(hold);
     let_go(hold);
@@ -64,7 +63,7 @@ static void end_held(struct hold *hold) {
     EXPECT(masters_queued(KEY) == 0);
 }
 
-/* ---- in line at the masters ---- */
+/* ---- queued at the masters ---- */
 
 static void pushed_as(struct app *app, const redlock_request *request) {
     struct hold *hold = begin_in_queue(app, request);
@@ -133,15 +132,17 @@ static bool is_over_or_struck(const void *hold) {
     return is_over(hold) || faults_struck() > 0;
 }
 
-/* Of a writer, and who stands in the queue behind it; without memory either may be first. */
+/*
+ * Returns whether the writer, or the reader queued after it, is done; without memory either may be
+ * first.
+ */
 static bool is_one_over(const void *arg) {
     const struct hold *const *in_line = arg;
     return is_over(in_line[0]) ||
            (in_line[1] != NULL && faults_struck() > 0 && is_over(in_line[1]));
 }
 
-/* A writer and a reader stand in the queue behind a reader; the writer gives up, or has its turn.
- */
+/* A writer and a reader queue after a reader; the writer gives up, or has its turn. */
 static void written_in_queue(struct app *apps, bool gives_up) {
     redlock_request request = patient_request();
     request.mode = REDLOCK_READER;
@@ -164,13 +165,13 @@ static void written_in_queue(struct app *apps, bool gives_up) {
         const struct hold *in_line[] = {writer, second};
         let_go(first);
         world_wait(is_one_over, in_line, "one of those in line has its turn");
-        if (!is_over(writer)) { /* its channels were down when it was its turn */
+        if (!is_over(writer)) { /* its channels were down at its turn */
             let_go(second);
         }
         await_held(writer);
         let_go(writer);
     }
-    if (second != NULL && gives_up) { /* without memory, the writer's place may be left */
+    if (second != NULL && gives_up) { /* without memory, the writer's entry may be left */
         world_wait(is_over_or_struck, second, "the second reader is let in");
     }
     if (gives_up) {
@@ -192,7 +193,9 @@ static void a_writer_in_queue_gives_up(struct app *apps) {
     written_in_queue(apps, true);
 }
 
-/* One master has the key free before the others: its grant is given up for a new place. */
+/*
+ * The key comes free at one master before the others: the waiter gives up its grant and requeues.
+ */
 static void requeued(struct app *app) {
     redlock_request request = patient_request();
     struct hold *hold = begin_in_queue(app, &request);
@@ -220,7 +223,7 @@ static void a_push_is_lost(struct app *app) {
     }
 }
 
-/* The connection over which a master would push ends, and a new one takes its place. */
+/* The connection over which a master would push ends, and a new one replaces it. */
 static void the_channels_break_in_queue(struct app *app) {
     redlock_request request = patient_request();
     struct hold *hold = begin_in_queue(app, &request);
@@ -268,7 +271,7 @@ static void inspected_in_queue(struct app *app) {
     }
 }
 
-/* ---- those who go ---- */
+/* ---- waiters that leave ---- */
 
 static void waited_in_queue_too_long(struct app *app) {
     redlock_request request = patient_request();
@@ -292,7 +295,7 @@ static void canceled_in_queue(struct app *app) {
     }
 }
 
-/* Cancels before the pushes are read: the key goes back to the masters. */
+/* Cancels before the pushes are read: the masters get the key back. */
 static void canceled_when_pushed(struct app *app) {
     redlock_request request = patient_request();
     struct hold *hold = begin_in_queue(app, &request);
@@ -358,7 +361,7 @@ static bool begin_cohort(struct app *app, const redlock_request *request,
     return are_made;
 }
 
-/* Lets go of one lock without waiting for others, and waits until the next one is held. */
+/* Releases one lock without waiting for others, and waits until the next one is held. */
 static void hand_over(struct hold *from, struct hold *to) {
     if (is_ours(from)) {
         app_release(from, true);
@@ -392,7 +395,7 @@ static void handed_over_by_a_round(struct app *app) {
     }
 }
 
-/* No quorum answers the round of the next one, which then tries by itself. */
+/* No quorum answers the next lease's round, which then tries by itself. */
 static void handed_over_in_vain(struct app *app) {
     redlock_request request = patient_request();
     struct hold *holds[COHORT];
@@ -415,7 +418,9 @@ static bool can_push_or_struck(const void *arg) {
     return masters_probed() >= MASTERS_COUNT || faults_struck() > 0;
 }
 
-/* The gate is full: the release behind it carries the last one into line. */
+/*
+ * The limit of handoffs is reached: the release after it carries the last request into the queue.
+ */
 static void queued_after_the_last_handoff(struct app *app) {
     redlock_request request = patient_request();
     struct hold *holds[COHORT];
@@ -443,7 +448,9 @@ static void canceled_before_its_handoff(struct app *app) {
     }
 }
 
-/* Until the next one is told, its request is one that may be canceled, and no lock to release. */
+/*
+ * Until its acquisition is reported, the next request can be canceled, and has no lock to release.
+ */
 static void canceled_before_it_is_reported(struct app *app) {
     redlock_request request = patient_request();
     struct hold *holds[COHORT];
@@ -475,7 +482,7 @@ static void closed_while_it_is_handed_over(struct app *app) {
     }
 }
 
-/* The holder loses its lock, and those behind it go on by themselves. */
+/* The holder loses its lock, and the requests after it go on by themselves. */
 static void lost_before_it_is_handed_over(struct app *app) {
     redlock_request request = patient_request();
     struct hold *holds[COHORT];

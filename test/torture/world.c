@@ -10,7 +10,7 @@
 
 #define NANOS_PER_MS UINT64_C(1000000)
 
-/* The bound of every wait, much longer than any wait after any failure. */
+/* The limit of every wait, much longer than any wait after any failure. */
 #define TIMEOUT_MS 20000
 
 /* The number of turns without a question to a master after which time passes faster. */
@@ -34,7 +34,7 @@ uint64_t world_now(void) {
     return now;
 }
 
-/* Replaces the C library's function, also for libevent: the clocks for time spans are ours. */
+/* Replaces the C library's function, also for libevent: the monotonic clocks are ours. */
 int clock_gettime(clockid_t clock, struct timespec *time) {
     if (clock != CLOCK_BOOTTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_COARSE) {
         return (int)syscall(SYS_clock_gettime, clock, time);
@@ -87,7 +87,7 @@ static void be_silent(int severity, const char *message) {
 void world_begin(void) {
     if (loop == NULL) {
         now = 1000000 * NANOS_PER_MS;
-        event_set_log_callback(be_silent); /* "Empty nameservers" where there is no network */
+        event_set_log_callback(be_silent); /* "Empty nameservers" if there is no network */
         loop = event_base_new();
         CHECK(loop != NULL);
         masters_listen();

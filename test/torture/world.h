@@ -1,9 +1,9 @@
 /*
  * One run: a loop, the masters, and a clock. Time is the program's own, for the library, for
- * libevent and for the masters; it passes a little with each turn, and random numbers begin anew.
- * So a run takes only the time of its work, and the n-th request is the same one each time.
+ * libevent and for the masters; it advances slightly with each turn, and random numbers restart. So
+ * a run takes only as long as its work, and the n-th request is always the same.
  *
- * A failed check ends the process: the parent names the run, and the command that repeats it.
+ * A failed check ends the process: the parent reports the run, and the command that repeats it.
  */
 #ifndef REDLOCK_TORTURE_WORLD_H
 #define REDLOCK_TORTURE_WORLD_H
@@ -16,10 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Begins a run; the first run makes the loop. */
+/* Begins a run; the first run creates the loop. */
 void world_begin(void);
 
-/* Ends a run, and checks that no event and no descriptor of the library's is left. */
+/* Ends a run, and checks that no event and no descriptor of the library is left. */
 void world_end(void);
 
 struct event_base *world_loop(void);

@@ -25,7 +25,7 @@ static void test_the_bound_doubles_up_to_the_last(void **state) {
         {MS(300), MS(200), 0, MS(200)},
         {1, NANOS_NEVER, 62, UINT64_C(1) << 62},
         {1, NANOS_NEVER, 63, UINT64_C(1) << 63},
-        {1, NANOS_NEVER, 64, NANOS_NEVER}, /* no doubling beyond the largest time */
+        {1, NANOS_NEVER, 64, NANOS_NEVER}, /* the largest time is not doubled */
         {1, NANOS_NEVER, UINT32_MAX, NANOS_NEVER},
         {NANOS_NEVER, NANOS_NEVER, 3, NANOS_NEVER},
     };
@@ -89,10 +89,10 @@ static void test_the_same_seed_draws_the_same(void **state) {
     }
     assert_true(
         differ >
-        90); /* neighbouring seeds, such as those of one client's leases, draw different delays */
+        90); /* adjacent seeds, such as those of one client's leases, draw different delays */
 }
 
-/* Expects the first outputs of SplitMix64 for the seed 1234567, as its authors' code gives them. */
+/* Expects the first outputs of SplitMix64 for the seed 1234567, as given by its authors' code. */
 static void test_the_generator_is_splitmix64(void **state) {
     (void)state;
     static const uint64_t expected[] = {

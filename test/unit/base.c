@@ -251,8 +251,8 @@ static void test_text_is_cut_where_it_ends(void **state) {
         {16, "", "", ""},
         {16, "one, ", "two", "one, two"},
         {9, "one, ", "two", "one, two"}, /* just fits */
-        {8, "one, ", "two", "one,..."},  /* one too many */
-        {6, "one, ", "two", "on..."},    /* a piece that was whole is cut too */
+        {8, "one, ", "two", "one,..."},  /* one byte too many */
+        {6, "one, ", "two", "on..."},    /* a piece that was complete is cut, too */
         {6, "one, ", "", "one, "},
         {4, "", "long", "..."},
         {4, "abc", "", "abc"},

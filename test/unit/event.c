@@ -1,4 +1,4 @@
-/* Events, and the log's line for each. */
+/* Tests events, and the log's line for each. */
 #include "unit.h"
 
 #include "core/event.h"
@@ -14,7 +14,7 @@
 #define NAME(name, fields) #name,
 static const char *const names[] = {EVENTS(NAME, NO_FIELD)};
 
-static uint64_t instant; /* of the clock that the log reads */
+static uint64_t instant; /* reading of the log's clock */
 
 static uint64_t now(void) {
     return instant;
@@ -34,7 +34,7 @@ static void write_line(redlock_log_level level, const char *line, void *arg) {
     snprintf(page->line, sizeof(page->line), "%s", line);
 }
 
-/* A page that is written to by the log of some events. */
+/* A page to which the log of some events is written. */
 struct desk {
     struct page page;
     struct log log;
@@ -191,7 +191,7 @@ static void locks_are_logged(void **state) {
     SAYS(&desk, REDLOCK_LOG_DEBUG, "lock k: on_released: REDLOCK_OK");
 }
 
-/* A log does not want the events all of whose lines are below its level. */
+/* A log does not want events all of whose lines are below its level. */
 static void a_log_wants_what_its_level_wants(void **state) {
     static const struct {
         redlock_log_level level;
@@ -291,7 +291,7 @@ static void more_nodes_than_are_remembered_are_limited(void **state) {
     SAYS(&desk, REDLOCK_LOG_INFO, "node b:1: connected");
 }
 
-/* Lines of DEBUG are wanted all, and an ERROR is never hidden. */
+/* All lines of DEBUG are wanted, and an ERROR is never suppressed. */
 static void details_and_errors_are_not_limited(void **state) {
     struct desk desk;
     (void)state;
@@ -305,7 +305,7 @@ static void details_and_errors_are_not_limited(void **state) {
     assert_int_equal(desk.page.lines, 200);
 }
 
-/* A sink that remembers the last kind that it was handed. */
+/* A sink that remembers the last kind that it received. */
 struct memory {
     struct event_sink sink;
     const char *last;
@@ -337,7 +337,7 @@ static void each_sink_is_handed_what_it_wants(void **state) {
     assert_int_equal(all.count, 2);
 }
 
-/* ---- events as the trace hook gets them ---- */
+/* ---- events as passed to the trace hook ---- */
 
 /* Views an event, and asserts the parts that all events have. */
 static void view_event(struct event_view *view, const struct event *event, const char *name,
@@ -413,7 +413,7 @@ static void locks_are_viewed(void **state) {
     assert_text(&view, 2, "verdict", "gone");
 }
 
-/* No kind has more fields than a view has room for. */
+/* No kind has more fields than a view can hold. */
 static void each_kind_has_a_view(void **state) {
     struct event_view view;
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * Uses the public header alone, as C99 to C23 and as C++11 to C++20: both initialisers, an
- * enumerator of each enum, each callback's type. Compiled with warnings as errors; the output is of
- * no interest.
+ * Uses only the public header, as C99 to C23 and as C++11 to C++20: both initialisers, an
+ * enumerator of each enum, each callback's type. Compiled with warnings as errors; the output is
+ * not used.
  */
 #include <redlock.h>
 
@@ -36,7 +36,7 @@ static int check_options(void) {
            options.log_level == REDLOCK_LOG_INFO && options.allocator == NULL;
 }
 
-/* Each default, by its name: in old C++ the initialiser goes by positions alone. */
+/* Checks each default by its name: in old C++ the initialiser is positional. */
 static int check_defaults(void) {
     const redlock_options is = REDLOCK_OPTIONS_INIT;
     return is.nodes == NULL && is.node_count == 0 && is.node_timeout_ms == 50 &&
@@ -61,9 +61,7 @@ static int check_request(void) {
     return request.size == sizeof(request) && request.ttl_ms == 10000 && !request.watchdog;
 }
 
-/*
- * Calls each function, so that linking checks that the names are those of the library, in C++ too.
- */
+/* Calls each function, so that linking checks the library's names, in C++ too. */
 static int check_calls(void) {
     redlock_client *client = NULL;
     redlock_error error;

@@ -1,4 +1,4 @@
-/* The buckets of histograms, their bounds, quantiles and sums. */
+/* Tests the buckets of histograms, their bounds, quantiles and sums. */
 #include "unit.h"
 
 #include "base/histogram.h"
@@ -8,7 +8,7 @@
 
 #define LAST (REDLOCK_HISTOGRAM_BUCKETS - 1)
 
-/* A bound is the longest duration of its bucket, and one nanosecond more is of the next. */
+/* A bound is the longest duration of its bucket; one nanosecond more belongs to the next. */
 static void test_bounds_part_buckets(void **state) {
     (void)state;
     uint64_t before = 0;
@@ -27,7 +27,7 @@ static void test_bounds_part_buckets(void **state) {
     assert_true(redlock_histogram_bound_ns(SIZE_MAX) == UINT64_MAX);
 }
 
-/* A bucket is at most an eighth as wide as its durations are long. */
+/* The width of a bucket is at most 1/8 of its durations. */
 static void test_buckets_are_narrow(void **state) {
     (void)state;
 
@@ -70,7 +70,7 @@ static void test_durations_are_counted(void **state) {
     assert_int_equal(histogram.count, 4);
     assert_int_equal(histogram.sum_ns, MS(7));
     assert_int_equal(histogram.buckets[histogram_bucket(MS(1))], 2);
-    histogram_count(&histogram); /* sets, and does not add */
+    histogram_count(&histogram); /* sets, does not add */
     assert_int_equal(histogram.count, 4);
 }
 

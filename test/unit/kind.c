@@ -1,4 +1,4 @@
-/* The table of the kinds of locks. */
+/* Tests the table of the kinds of locks. */
 #include "unit.h"
 
 #include "wire/kind.h"
@@ -63,7 +63,7 @@ static void steps_call_scripts_that_fit(void **state) {
     }
 }
 
-/* Those who wait in the queue have entries of a form, which scripts tell the kind by. */
+/* Entries of waiters have a form by which scripts identify the kind. */
 static void kinds_in_queue_have_forms_of_their_own(void **state) {
     static const struct {
         unsigned features;

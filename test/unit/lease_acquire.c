@@ -1,6 +1,5 @@
 /*
- * Tests a lease until it is held, or has failed: tries, their undoing, retries, the end of the
- * wait.
+ * Tests a lease until it is held or has failed: tries, their undoing, retries, the end of the wait.
  */
 #include "base/nanos.h"
 #include "core/tries.h"
@@ -38,7 +37,7 @@ static void test_a_quorum_in_time_is_a_lock(void **state) {
     assert_int_equal(rig.lease.wake_at, T0 + MS(9888)); /* nothing to renew: the loss is next */
 }
 
-/* The votes are yes, but a fresh reading of the clock is too late: each grant is taken back. */
+/* The votes are yes, but a fresh reading of the clock is too late: each grant is released. */
 static void test_a_quorum_that_came_too_late_is_none(void **state) {
     (void)state;
     static const struct {
@@ -70,7 +69,7 @@ static void test_a_late_quorum_beside_deniers_is_diagnosed(void **state) {
     rig_pass(&rig, MS(9900));
     rig_votes(&rig, "GGDG");
     assert_state(&rig, LEASE_DIAGNOSING);
-    assert_int_equal(rig.update.undo, 0); /* the settling round is the release */
+    assert_int_equal(rig.update.undo, 0); /* the diagnosing round is the release */
     rig_votes(&rig, "  M");
     assert_acquired(&rig, REDLOCK_EEXPIRED);
 }
@@ -79,7 +78,7 @@ static void test_nobody_waits_for_a_quorum_that_would_be_of_no_use(void **state)
     (void)state;
     struct rig rig;
     struct lease_terms terms = rig_terms();
-    terms.ttl = MS(30); /* 2.3 ms of drift, and the node timeout is 50 ms */
+    terms.ttl = MS(30); /* drift is 2.3 ms, and the node timeout 50 ms */
     rig_start(&rig, &terms, 1);
     assert_int_equal(rig.lease.wake_at, T0 + MS(30) - 2300000);
     terms.min_validity = MS(20);
@@ -118,7 +117,7 @@ static void test_a_failed_try_is_undone_where_it_may_be(void **state) {
     }
 }
 
-/* After the last try, nodes that denied are asked what they hold. */
+/* After the last try, nodes that denied are asked for their holder. */
 static void test_a_last_failure_with_deniers_is_diagnosed(void **state) {
     (void)state;
     static const struct {
@@ -128,7 +127,7 @@ static void test_a_last_failure_with_deniers_is_diagnosed(void **state) {
     } rows[] = {
         {"DDD  ", REDLOCK_EHELD, 0x07, 0x18},  {"DWP  ", REDLOCK_EHELD, 0x07, 0x18},
         {"GDGDU", REDLOCK_EHELD, 0x0a, 0x05},  {"GGDDE", REDLOCK_EHELD, 0x0c, 0x13},
-        {"DUU  ", REDLOCK_EHELD, 0x01, 0x18}, /* with the denied vote granted, a quorum */
+        {"DUU  ", REDLOCK_EHELD, 0x01, 0x18}, /* a quorum if the denial were a grant */
         {"DUUUU", REDLOCK_ENOQUORUM, 0x01, 0}, {"DEEBG", REDLOCK_ENOQUORUM, 0x01, 0x1e},
         {"UUUDD", REDLOCK_ENOQUORUM, 0x18, 0}, {"DDRRR", REDLOCK_EACCESS, 0x03, 0},
         {"DDDRR", REDLOCK_EHELD, 0x07, 0},
@@ -151,7 +150,7 @@ static void test_a_last_failure_with_deniers_is_diagnosed(void **state) {
     }
 }
 
-/* Votes that come behind the verdict, in its turn, do not change the reason for the no. */
+/* Votes that come after the verdict, in the same turn, do not change the reason for the no. */
 static void test_late_grants_are_no_failures(void **state) {
     (void)state;
     static const char *const votes[] = {"UUD  ", "UUDG ", "UUDGG", "UEDGG", "UBDDG"};
@@ -267,7 +266,7 @@ static void test_each_try_is_undone_before_the_next(void **state) {
     assert_state(&rig, LEASE_DIAGNOSING);
 }
 
-/* A wrong password does not mend by itself: no retry follows, nor a permit retry. */
+/* A wrong password does not fix itself: neither a retry nor a permit retry follows. */
 static void test_a_quorum_that_refuses_ends_the_request(void **state) {
     (void)state;
     static const struct {
@@ -313,7 +312,7 @@ static void test_retries_are_counted(void **state) {
     }
 }
 
-/* A slow first try takes nothing from the second try's validity, and adds nothing. */
+/* A slow first try does not shorten or lengthen the second try's validity. */
 static void test_the_start_is_that_of_the_try(void **state) {
     (void)state;
     struct rig rig;
@@ -331,7 +330,7 @@ static void test_the_start_is_that_of_the_try(void **state) {
     assert_int_equal(lease_validity(&rig.lease, rig.now), second + MS(9898) - rig.now);
 }
 
-/* The wait before the second try does not count as time for which the key stays. */
+/* The wait before the second try does not count towards the time for which the key stays. */
 static void test_a_key_that_stays_does_so_from_the_try_that_took_it(void **state) {
     (void)state;
     struct rig rig;
@@ -364,7 +363,7 @@ static void test_failing_without_end_goes_on_without_end(void **state) {
     }
 }
 
-/* ---- the end of patience ---- */
+/* ---- the end of the wait ---- */
 
 static void test_the_last_try_begins_before_the_end_of_the_wait(void **state) {
     (void)state;
@@ -436,7 +435,7 @@ static void test_the_shortest_wait_is_one_try(void **state) {
     assert_int_equal(rig.lease.tries, 1);
 }
 
-/* A try that began within the wait is not cut short; then the nodes that denied are asked. */
+/* A try that began within the wait is not cut short; after it the nodes that denied are asked. */
 static void test_the_wait_is_outlasted_by_two_node_timeouts_at_most(void **state) {
     (void)state;
     struct rig rig;
@@ -484,7 +483,7 @@ static const struct {
     enum lease_state state;
     uint32_t undo;
 } pending[] = {
-    {LEASE_ACQUIRING, 0x0d}, /* also where the answer is still to come */
+    {LEASE_ACQUIRING, 0x0d}, /* even if the answer is still to come */
     {LEASE_BACKOFF, 0},      /* undone when the try failed */
     {LEASE_DIAGNOSING, 0},   /* its round is the release */
 };
@@ -529,12 +528,12 @@ static void test_cancel_of_a_try_that_was_never_sent(void **state) {
     assert_int_equal(update.acquired, REDLOCK_ECANCELED);
 }
 
-/* The settling round, which was to release the try's grants, could not be sent. */
+/* The diagnosing round, which was to release the try's grants, could not be sent. */
 static void test_cancel_of_an_unsent_diagnosing_round(void **state) {
     (void)state;
     struct rig rig;
     begin_in(&rig, LEASE_DIAGNOSING);
-    rig.round.kind = ROUND_ACQUIRE; /* the latest that was sent */
+    rig.round.kind = ROUND_ACQUIRE; /* the latest round that was sent */
     assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
     assert_acquired(&rig, REDLOCK_ECANCELED);
     assert_int_equal(rig.update.undo, 0x01);
@@ -564,7 +563,7 @@ static void test_without_memory(void **state) {
     begin_in(&rig, LEASE_DIAGNOSING);
     rig_out_of_memory(&rig);
     assert_acquired(&rig, REDLOCK_EHELD);
-    assert_int_equal(rig.update.undo, 0x01); /* the nodes of the settling round */
+    assert_int_equal(rig.update.undo, 0x01); /* the nodes of the diagnosing round */
     begin_in(&rig, LEASE_BACKOFF);           /* nothing was to be sent */
     rig_out_of_memory(&rig);
     assert_state(&rig, LEASE_BACKOFF);
@@ -591,7 +590,7 @@ static void test_votes_that_come_late_change_why_a_try_failed(void **state) {
     struct round tried = rig.round;
     begin_in(&rig, LEASE_DIAGNOSING);
     assert_int_equal(rig.lease.failure, REDLOCK_EHELD);
-    lease_reconsider(&rig.lease, &tried); /* which nobody has denied yet */
+    lease_reconsider(&rig.lease, &tried); /* no node has denied it yet */
     assert_int_equal(rig.lease.failure, REDLOCK_ENOQUORUM);
 }
 
@@ -693,7 +692,7 @@ static void test_raising_again_ends_with_the_time_of_the_try(void **state) {
     begin_raising(&rig);
     while (rig.lease.state == LEASE_RAISING && rig.now < T0 + MS(20000)) {
         rig_pass(&rig, MS(40));
-        rig.counter++; /* a node that does not keep the rules */
+        rig.counter++; /* a node that breaks the rules */
         rig_votes(&rig, "GG");
         rig.counter++;
         rig_votes(&rig, "  G");
@@ -726,7 +725,7 @@ static void test_a_fence_that_cannot_be_raised_is_no_lock(void **state) {
     }
 }
 
-/* Has nodes answer a RAISE by counters that are beyond the limit of the round. */
+/* Makes nodes answer a RAISE by counters that exceed the limit of the round. */
 static void answer_beyond(struct rig *rig, const uint64_t *counters) {
     for (uint32_t i = 0; i < 3; i++) {
         round_record_fence(&rig->round, i, counters[i]);
@@ -734,7 +733,10 @@ static void answer_beyond(struct rig *rig, const uint64_t *counters) {
     rig_votes(rig, "EEE");
 }
 
-/* The smallest one is enough: it may be a lie, or what somebody has raised the counters to. */
+/*
+ * The smallest one is enough: it may be a lie, or the value to which another client has raised the
+ * counters.
+ */
 static void test_a_counter_beyond_the_limit_is_raised_to_where_there_is_no_other(void **state) {
     (void)state;
     struct rig rig;
@@ -762,7 +764,7 @@ static void test_retries_are_used_up_by_the_last_one(void **state) {
     struct rig rig;
     struct lease_terms terms = rig_terms();
     rig_start(&rig, &terms, 1);
-    assert_false(tries_are_used_up(&rig.lease)); /* it has none */
+    assert_false(tries_are_used_up(&rig.lease)); /* there is none */
     terms.retries = 1;
     rig_start(&rig, &terms, 1);
     assert_false(tries_are_used_up(&rig.lease));
@@ -832,7 +834,7 @@ static void test_a_retry_has_a_fence_of_its_own(void **state) {
     assert_int_equal(rig.lease.fence, 10);
 }
 
-/* The time that a writer tells the nodes: readers make room for its next try for so long. */
+/* The time that a writer reports to the nodes, for which readers make room for its next try. */
 static void test_when_the_next_try_comes_at_the_latest(void **state) {
     (void)state;
     struct rig rig;
@@ -857,7 +859,7 @@ static void test_when_the_next_try_comes_at_the_latest(void **state) {
     assert_int_equal(lease_next_try_within(&rig.lease, T0 + MS(10)), 0);
 }
 
-/* ---- held back ---- */
+/* ---- delayed start ---- */
 
 static struct lease hold_back(const struct lease_terms *terms) {
     struct lease lease;
@@ -868,7 +870,10 @@ static struct lease hold_back(const struct lease_terms *terms) {
     return lease;
 }
 
-/* The nodes have the time of a round, then those that are up are asked if they are a quorum. */
+/*
+ * The nodes have the time of a round; then the first try starts if the nodes that are up are a
+ * quorum.
+ */
 static void test_the_first_try_waits_for_the_nodes(void **state) {
     (void)state;
     static const uint64_t waits[] = {0, MS(2000), MS(20)};

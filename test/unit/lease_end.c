@@ -109,7 +109,7 @@ static void test_after_a_release_the_handle_does_nothing_more(void **state) {
         assert_int_equal(rig_release(&rig), REDLOCK_EINVAL);
         assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_EINVAL);
         assert_int_equal(rig_cancel(&rig), REDLOCK_EINVAL);
-        rig_close(&rig); /* the round under way ends with its own result */
+        rig_close(&rig); /* the round in flight ends with its own result */
         assert_int_equal(rig.update.notifications, 0);
         assert_nothing_sent(&rig);
         assert_state(&rig, states[i]);
@@ -154,7 +154,8 @@ static void test_close_releases_what_is_held_and_reports_its_holder(void **state
         rig_close(&rig);
         assert_releasing(&rig);
         if (releasable[i] == LEASE_LOST) {
-            assert_int_equal(rig.update.notifications, 0); /* the application was told already */
+            /* the application was notified already */
+            assert_int_equal(rig.update.notifications, 0);
         } else {
             assert_int_equal(rig.update.notifications, LEASE_LOSS);
             assert_int_equal(rig.update.loss, REDLOCK_ECLOSED);

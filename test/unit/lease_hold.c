@@ -6,7 +6,7 @@
 #include "rig.h"
 #include "unit.h"
 
-/* Interval of the renewals of a lock with a TTL of 10 s: whole hundredths of a second. */
+/* Interval of the renewals of a lock with a TTL of 10 s: a multiple of 10 ms. */
 #define INTERVAL MS(3330)
 
 static struct lease_terms watched(void) {
@@ -78,7 +78,10 @@ static void test_a_change_finds_a_loss(void **state) {
     assert_nothing_sent(&rig);
 }
 
-/* A server that notifies without end has the lock renewed four times a second in the end. */
+/*
+ * A server that sends change notifications forever causes at most four renewals a second in the
+ * end.
+ */
 static void test_changes_without_end_are_looked_into_seldom(void **state) {
     (void)state;
     static const uint64_t pauses_ms[] = {20, 40, 80, 160, 250, 250, 250};
@@ -98,7 +101,7 @@ static void test_changes_without_end_are_looked_into_seldom(void **state) {
         rig_wake_on_time(&rig);
     }
     rig_votes(&rig, "GGGGG");
-    rig_wake_on_time(&rig); /* as ever */
+    rig_wake_on_time(&rig); /* as usual */
     assert_int_equal(rig.lease.change_rounds, 0);
 }
 
@@ -142,7 +145,7 @@ static void test_a_watchdog_renews_every_third_of_the_ttl(void **state) {
         rig_pass(&rig, MS(9));
         rig_votes(&rig, "GGG");
         assert_state(&rig, LEASE_HELD);
-        assert_int_equal(rig.update.notifications, 0); /* no news for the application */
+        assert_int_equal(rig.update.notifications, 0); /* no notification for the application */
         assert_int_equal(lease_validity(&rig.lease, rig.now), MS(9898 - 9));
     }
 }
@@ -173,7 +176,8 @@ static void test_a_timer_that_is_early_renews_nothing(void **state) {
 }
 
 /*
- * The grain of a loop's clock must not make the news of the loss late: it comes up to 10 ms before.
+ * The granularity of a loop's clock must not delay the notification of the loss: it comes up to 10
+ * ms early.
  */
 static void test_the_loss_is_reported_before_the_validity_ends(void **state) {
     (void)state;
@@ -181,7 +185,7 @@ static void test_the_loss_is_reported_before_the_validity_ends(void **state) {
         uint64_t ttl, took, end, reported;
     } rows[] = {
         {MS(10000), 0, MS(9898), MS(9888)},        {MS(10000), MS(9818), MS(9898), MS(9888)},
-        {MS(10000), MS(9858), MS(9898), MS(9893)}, /* an eighth of what was left */
+        {MS(10000), MS(9858), MS(9898), MS(9893)}, /* 1/8 of the time left */
         {MS(100), 0, MS(97), MS(97) - 10000000},   {MS(50), MS(7), 47500000, 47500000 - 5062500},
         {MS(3), 0, 970000, 970000 - 121250},
     };
@@ -224,7 +228,9 @@ static void test_locks_that_were_acquired_together_are_renewed_apart(void **stat
     }
 }
 
-/* After a busy loop, all renewals that were due are sent at once, and are then apart again. */
+/*
+ * After a busy loop, all renewals that were due are sent at once, and are spread again afterwards.
+ */
 static void test_a_busy_loop_leaves_locks_apart(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 50; seed++) {
@@ -268,7 +274,7 @@ static void test_a_failed_renewal_is_tried_again(void **state) {
     }
 }
 
-/* A hurried renewal asks nodes that have come back, but not for ever without success. */
+/* A renewal brought forward asks nodes that have come back, but not forever without success. */
 static void test_a_lock_is_renewed_at_once_when_a_node_comes_up(void **state) {
     (void)state;
     struct rig rig;
@@ -281,7 +287,7 @@ static void test_a_lock_is_renewed_at_once_when_a_node_comes_up(void **state) {
     for (unsigned i = 0; i < 5; i++) {
         rig_renew_now(&rig);
         assert_state(&rig, LEASE_RENEWING);
-        rig_renew_now(&rig); /* one is under way */
+        rig_renew_now(&rig); /* a renewal is in flight */
         assert_nothing_sent(&rig);
         rig_votes(&rig, "UUUGG");
         assert_state(&rig, LEASE_HELD);
@@ -357,7 +363,7 @@ static void test_a_renewal_has_half_of_what_is_left(void **state) {
     }
 }
 
-/* A node has come up whose connection broke under the renewal; other nodes are silent. */
+/* A node has come up whose connection broke during the renewal; other nodes are silent. */
 static void test_a_renewal_that_waits_is_sent_anew_too(void **state) {
     (void)state;
     struct rig rig;
@@ -367,7 +373,7 @@ static void test_a_renewal_that_waits_is_sent_anew_too(void **state) {
     rig_votes(&rig, "B");
     rig_wake_on_time(&rig);
     assert_state(&rig, LEASE_RENEWING);
-    rig_renew_now(&rig); /* of no use with four silent nodes */
+    rig_renew_now(&rig); /* useless with four silent nodes */
     assert_nothing_sent(&rig);
     rig_votes(&rig, " GB");
     rig_renew_now(&rig);
@@ -376,7 +382,7 @@ static void test_a_renewal_that_waits_is_sent_anew_too(void **state) {
     assert_state(&rig, LEASE_HELD);
 }
 
-/* Of nodes that come up one by one only those that can complete the quorum hurry a renewal. */
+/* As nodes come up one by one, only those that can complete the quorum bring a renewal forward. */
 static void test_a_renewal_under_way_is_not_sent_for_each_node(void **state) {
     (void)state;
     struct rig rig;
@@ -396,7 +402,7 @@ static void test_a_renewal_under_way_is_not_sent_for_each_node(void **state) {
     assert_false(rig.lease.is_unrenewed);
 }
 
-/* The timer and the verdict come at once: the round is over, whichever nodes are silent. */
+/* The timer and the verdict coincide: the round is over, whichever nodes are silent. */
 static void test_a_verdict_is_not_waited_for(void **state) {
     (void)state;
     struct rig rig;
@@ -410,7 +416,10 @@ static void test_a_verdict_is_not_waited_for(void **state) {
     assert_lost(&rig, REDLOCK_ELOST);
 }
 
-/* No hurry for an extension, for a round that is decided, or for a lock that is as good as lost. */
+/*
+ * A renewal is not brought forward during an extension, for a decided round, or when the loss is
+ * due.
+ */
 static void test_who_is_not_renewed_at_once(void **state) {
     (void)state;
     struct rig rig;
@@ -557,7 +566,7 @@ static void test_what_is_not_known_is_not_lost(void **state) {
     }
 }
 
-/* A quorum's yes that is heard after the end of the validity does not revive the lock. */
+/* A quorum's yes that is received after the end of the validity does not revive the lock. */
 static void test_a_renewal_heard_too_late_does_not_revive(void **state) {
     (void)state;
     static const struct {
@@ -565,7 +574,7 @@ static void test_a_renewal_heard_too_late_does_not_revive(void **state) {
         const char *votes;
         bool is_held;
     } rows[] = {
-        {MS(9898) - 1, "GGG", true}, /* past the instant of the loss, but before it was told */
+        {MS(9898) - 1, "GGG", true}, /* past the instant of the loss, but before it was reported */
         {MS(9898), "GGG", false},
         {MS(60000), "GGG", false},
         {MS(9898), "MMM", false},
@@ -608,7 +617,7 @@ static void test_a_loop_that_was_busy_renews_nothing_that_is_over(void **state) 
     }
 }
 
-/* As an acquisition, a renewal needs more than min_validity by a fresh reading of the clock. */
+/* Like an acquisition, a renewal needs more than min_validity by a fresh reading of the clock. */
 static void test_a_renewal_that_leaves_too_little_has_failed(void **state) {
     (void)state;
     static const struct {
@@ -640,7 +649,7 @@ static void test_renewals_begin_within_max_hold_only(void **state) {
     terms.max_hold = MS(10000);
     rig_start(&rig, &terms, 1);
     rig_pass(&rig, MS(10));
-    rig_votes(&rig, "GGG"); /* acquired 10 ms after T0: from then on it counts */
+    rig_votes(&rig, "GGG"); /* acquired 10 ms after T0, where max_hold begins */
     rig_renew_at_the_end(&rig);
     uint64_t last = 0;
     for (unsigned renewals = 0; rig.lease.state != LEASE_LOST; renewals++) {
@@ -736,7 +745,7 @@ static void test_a_watchdog_goes_on_with_the_new_ttl(void **state) {
     assert_int_equal(rig.round.ttl, MS(6000));
 }
 
-/* The TTL of a failed extension is not that of later renewals. */
+/* The TTL of a failed extension does not apply to later renewals. */
 static void test_a_watchdog_goes_on_with_the_old_ttl_after_a_failure(void **state) {
     (void)state;
     static const char *const votes[] = {"UUU", "EEE", "MMUUU"};
@@ -755,8 +764,8 @@ static void test_a_watchdog_goes_on_with_the_old_ttl_after_a_failure(void **stat
 }
 
 /*
- * A shorter extension does not delay the news of the loss: 10 ms before the end, as when the end
- * was further away.
+ * A shorter extension keeps the margin of the loss: it is reported 10 ms before the end, as when
+ * the end was further away.
  */
 static void test_a_shorter_extension_leaves_the_margin(void **state) {
     (void)state;
@@ -784,7 +793,8 @@ static void test_an_extension_never_shortens(void **state) {
     rig.now = T0 + MS(9500);
     rig_extend(&rig, MS(1000));
     rig_votes(&rig, "GGG");
-    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(988)); /* although more was possible */
+    /* although more would be possible */
+    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(988));
 }
 
 static void test_one_extension_at_a_time(void **state) {
@@ -810,7 +820,7 @@ static void test_an_extension_overtakes_a_renewal(void **state) {
     rig_pass(&rig, MS(20));
     assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_OK);
     assert_state(&rig, LEASE_RENEWING);
-    assert_sent(&rig, ROUND_RENEW); /* a round of its own: the votes so far do not count for it */
+    assert_sent(&rig, ROUND_RENEW); /* a separate round: earlier votes do not count for it */
     uint64_t begun = rig.now;
     assert_int_equal(rig.lease.wake_at, begun + MS(50));
     rig_votes(&rig, "GGG");
@@ -876,7 +886,7 @@ static void test_a_lost_lock_cannot_be_extended(void **state) {
     rig.now = T0 + MS(9888) - 1;
     struct rig in_time = rig;
     assert_int_equal(rig_extend(&in_time, MS(10000)), REDLOCK_OK);
-    rig.now++; /* as good as lost: the timer has only not fired yet */
+    rig.now++; /* the loss is due: only the timer has not fired yet */
     assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_ELOST);
     assert_nothing_sent(&rig);
     assert_state(&rig, LEASE_HELD);
@@ -895,7 +905,7 @@ static void test_nodes_without_the_key_are_topped_up_after_a_success(void **stat
     assert_int_equal(rig.lease.may_hold, 0x07);
     rig_wake_on_time(&rig);
     rig_pass(&rig, MS(4));
-    rig_votes(&rig, "GGGDM"); /* also for votes that came behind the verdict, in its turn */
+    rig_votes(&rig, "GGGDM"); /* also for votes that came after the verdict, in the same turn */
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.update.top_up, 0x10); /* not where another client has the key */
     assert_int_equal(rig.update.top_up_ttl, MS(10000 - 4));
@@ -935,7 +945,7 @@ static void test_an_acquisition_that_all_were_asked_for_tops_up_nothing(void **s
 }
 
 /*
- * The acquisition is told first: sending takes time, in which the validity that is told would
+ * The acquisition is reported first: sending takes time, by which the reported validity would
  * shrink.
  */
 static void test_an_acquisition_is_reported_before_nodes_are_topped_up(void **state) {
@@ -975,7 +985,7 @@ static void test_nothing_is_topped_up_after_a_failure_or_the_end(void **state) {
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GGG");
     struct rig late = rig;
-    late.now = late.lease.holding.lost_at; /* the loss is due, though not told */
+    late.now = late.lease.holding.lost_at; /* the loss is due, but not reported */
     rig_vote(&late, 4, REDLOCK_VOTE_MISSING);
     assert_nothing_sent(&late);
     rig_wake(&late);
@@ -1079,7 +1089,7 @@ static void test_a_renewal_takes_both_lists(void **state) {
     assert_true(rig.lease.holding.validity_end > end);
     rig_wake_on_time(&rig);
     rig_move(&rig, next_list);
-    rig_votes(&rig, "GG  GG"); /* the round goes on with its own nodes */
+    rig_votes(&rig, "GG  GG"); /* the round continues with its own nodes */
     assert_state(&rig, LEASE_HELD);
     rig_wake_on_time(&rig);
     rig_votes(&rig, "   GG");
@@ -1114,7 +1124,7 @@ static void test_a_renewal_that_no_list_kept_tops_up_nothing(void **state) {
     assert_int_equal(rig.losses, 0);
 }
 
-/* By the next list: either the holders were no obstacle, or only the silent nodes were. */
+/* By the next list, either the holders were no obstacle, or only the silent nodes were. */
 static void test_why_not_by_two_lists(void **state) {
     (void)state;
     static const struct {

@@ -1,11 +1,11 @@
-/* Tests a lease of any of some permits: it tries another permit at once if that is free. */
+/* Tests a lease of any one of several permits: it tries another permit at once if that is free. */
 #include "base/nanos.h"
 #include "rig.h"
 #include "unit.h"
 
 #define PERMITS 3
 
-/* Maximum number of permit retries in a row; see core/lease.c. */
+/* Maximum number of permit retries in a row; see ACQUIRE_PERMIT_RETRIES_MAX in core/acquire.h. */
 #define PERMIT_RETRIES_MAX 4
 
 static struct lease_terms permit_terms(void) {
@@ -19,7 +19,7 @@ static uint32_t another(const struct rig *rig) {
 }
 
 /*
- * Denies the permit that is tried; all nodes say that another permit is free. Returns that permit.
+ * Denies the permit that is tried; all nodes report that another one is free. Returns that permit.
  */
 static uint32_t deny_but_for_another(struct rig *rig) {
     uint32_t permit = another(rig);
@@ -219,7 +219,7 @@ static void test_without_memory_to_go_on(void **state) {
     assert_int_equal(rig.update.acquired, REDLOCK_ENOMEM);
 }
 
-/* ---- in line ---- */
+/* ---- in the queue ---- */
 
 static struct lease_terms waiting_terms(void) {
     struct lease_terms terms = permit_terms();
@@ -230,7 +230,7 @@ static struct lease_terms waiting_terms(void) {
     return terms;
 }
 
-/* Has all nodes from `from` on deny the permit, with an entry. */
+/* Makes all nodes from `from` on deny the permit, with an entry. */
 static void deny_with_entries(struct rig *rig, uint32_t from) {
     for (uint32_t node = from; node < 5; node++) {
         round_mark_queued(&rig->round, node, 0);
@@ -239,7 +239,7 @@ static void deny_with_entries(struct rig *rig, uint32_t from) {
     rig_late_votes(rig);
 }
 
-/* Starts a lease that all nodes have given entries. */
+/* Starts a lease with entries at all nodes. */
 static void start_waiting(struct rig *rig) {
     struct lease_terms terms = waiting_terms();
     rig_start(rig, &terms, 1);
@@ -250,7 +250,7 @@ static void start_waiting(struct rig *rig) {
     assert_nothing_sent(rig);
 }
 
-/* Starts a lease that has a permit of two nodes, and entries of the others. Returns the permit. */
+/* Starts a lease with a permit of two nodes and entries of the others. Returns the permit. */
 static uint32_t start_with_two_grants(struct rig *rig) {
     struct lease_terms terms = waiting_terms();
     rig_start(rig, &terms, 1);
@@ -285,11 +285,11 @@ static void test_one_that_a_quorum_offers_is_asked_for(void **state) {
     assert_int_equal(rig.lease.trying.may_queue, 0x1f);
     rig_votes(&rig, "GGG");
     assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.lease.may_hold, 0x1f); /* the entries are given up with the permit */
+    assert_int_equal(rig.lease.may_hold, 0x1f); /* the entries are left together with the permit */
     assert_int_equal(lease_validity(&rig.lease, rig.now), MS(9898));
 }
 
-/* Each node reserves a permit for the waiter, whichever it tells of. */
+/* Each node reserves a permit for the waiter, whichever one it offers. */
 static void test_the_one_that_most_offer_is_asked_for(void **state) {
     (void)state;
     struct rig rig;
@@ -313,7 +313,7 @@ static void test_the_one_that_was_tried_is_asked_for_under_its_token(void **stat
     assert_int_equal(rig.lease.tries, 1);
 }
 
-/* The nodes that tell have any permit for the waiter: none that was granted is given up. */
+/* The nodes that offer reserve any permit for the waiter: none that was granted is given up. */
 static void test_grants_are_kept_where_the_rest_offers(void **state) {
     (void)state;
     struct rig rig;
@@ -329,8 +329,8 @@ static void test_grants_are_kept_where_the_rest_offers(void **state) {
 }
 
 /*
- * Messages were lost: after two round trips and 1 ms, or somewhat earlier, the waiter asks all the
- * same. When, is drawn: who goes on in step with another one meets it again at the next permit.
+ * Messages were lost: after two round trips and 1 ms, or somewhat earlier, the waiter asks
+ * nevertheless. The instant is drawn: two waiters in step would collide again at the next permit.
  */
 static void test_one_that_few_offer_is_asked_for_later(void **state) {
     (void)state;
@@ -347,7 +347,7 @@ static void test_one_that_few_offer_is_asked_for_later(void **state) {
     assert_int_equal(rig.lease.permit_retries, 1);
 }
 
-/* A split vote: what was granted is given up where it was, and the entry stays. */
+/* A split vote: grants are given up where they were made, and the entry stays. */
 static void test_grants_of_a_minority_are_given_up(void **state) {
     (void)state;
     struct rig rig;
@@ -359,8 +359,9 @@ static void test_grants_of_a_minority_are_given_up(void **state) {
     assert_int_equal(rig.update.undo, 0x1f);
 }
 
-/* The first in the queue goes on as others do; after some permit retries in a row the next poll
- * comes first.
+/*
+ * The first waiter proceeds like the others; after some permit retries in a row the next poll comes
+ * first.
  */
 static void test_what_answers_say_is_free_is_asked_for(void **state) {
     (void)state;
@@ -393,7 +394,7 @@ static void test_silent_nodes_do_not_keep_from_another(void **state) {
     rig_says_free(&rig, 4, permit);
     rig_votes(&rig, "DDD");
     assert_asks_for(&rig, permit);
-    assert_int_equal(rig.update.undo, 0x18); /* where the first ask may have been heard */
+    assert_int_equal(rig.update.undo, 0x18); /* where the first ask may have arrived */
 }
 
 static void test_silent_nodes_that_may_grant_are_waited_for(void **state) {

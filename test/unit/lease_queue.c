@@ -1,5 +1,4 @@
-/* Tests a lease that waits in the queue: entries, pushes, polls, requeues, and what is handed over.
- */
+/* Tests a lease that waits in the queue: entries, pushes, polls, requeues, and handovers. */
 #include "base/nanos.h"
 #include "core/handover.h"
 #include "core/queue.h"
@@ -18,7 +17,7 @@ static struct lease_terms queue_terms(void) {
     return terms;
 }
 
-/* Has all five nodes deny, with an entry behind `ahead` others. */
+/* Makes all five nodes deny, with an entry after `ahead` others. */
 static void mark_queued(struct rig *rig, uint32_t ahead) {
     rig_pass(rig, MS(2));
     for (uint32_t node = 0; node < 5; node++) {
@@ -30,7 +29,7 @@ static void mark_queued(struct rig *rig, uint32_t ahead) {
     assert_nothing_sent(rig);
 }
 
-/* Starts a lease whose five nodes have all denied, with an entry behind `ahead` others. */
+/* Starts a lease whose five nodes have all denied, with an entry after `ahead` others. */
 static void start_queued(struct rig *rig, const struct lease_terms *terms, uint32_t ahead) {
     rig_start(rig, terms, 1);
     assert_sent(rig, ROUND_QUEUE);
@@ -71,7 +70,7 @@ static void test_pushes_are_confirmed_first(void **state) {
     assert_int_equal(lease_validity(&rig.lease, rig.now), MS(9898));
 }
 
-/* While nodes move, one list may have more than its quorum when the other gets one. */
+/* During a change of nodes, one list may have more than its quorum when the other reaches one. */
 static void test_a_push_that_was_not_needed_is_no_matter(void **state) {
     (void)state;
     struct rig rig;
@@ -95,7 +94,7 @@ static void test_pushes_that_are_trusted_are_notified_at_once(void **state) {
     rig_push(&rig, 2, rig.now + MS(800));
     assert_acquired(&rig, REDLOCK_OK);
     assert_state(&rig, LEASE_HELD);
-    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(700)); /* the least of the quorum */
+    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(700)); /* the minimum of the quorum */
     assert_int_equal(rig.lease.wake_at, rig.now + MS(700) / 4);
     rig_wake_on_time(&rig);
     assert_sent(&rig, ROUND_RENEW);
@@ -137,7 +136,8 @@ static void test_a_quorum_that_can_neither_grant_nor_queue_is_a_no(void **state)
     rig_start(&rig, &terms, 1);
     rig_votes(&rig, "DUEU");
     assert_state(&rig, LEASE_BACKOFF);
-    assert_int_equal(rig.update.undo, 0x15); /* the keys and entries of all that were reached */
+    /* the keys and entries of all nodes that were reached */
+    assert_int_equal(rig.update.undo, 0x15);
 }
 
 static void test_silent_nodes_are_not_waited_for(void **state) {
@@ -177,13 +177,13 @@ static void test_silent_nodes_are_late_in_queue_too(void **state) {
     assert_int_equal(round_voters(&rig.round, REDLOCK_VOTE_TIMEOUT), 0x18);
     assert_int_in_range(rig.lease.wake_at - T0, terms.reservation,
                         2 * terms.reservation); /* the poll */
-    rig_vote(&rig, 3, REDLOCK_VOTE_GRANTED);    /* too late for the deadline, not for the place */
+    rig_vote(&rig, 3, REDLOCK_VOTE_GRANTED); /* too late for the deadline, but not for the entry */
     rig_push(&rig, 0, rig.now + MS(900));
     rig_push(&rig, 1, rig.now + MS(900));
     assert_state(&rig, LEASE_RAISING);
 }
 
-/* The time in which a split vote may heal begins when a quorum has answered. */
+/* The time in which a split vote may resolve begins when a quorum has answered. */
 static void test_a_grant_of_a_near_node_waits_for_the_others(void **state) {
     (void)state;
     struct rig rig;
@@ -218,7 +218,7 @@ static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
     assert_int_equal(rig.lease.tries, 1);
 }
 
-/* The holder frees its keys one by one: the entry is asked for when a quorum is free. */
+/* The holder frees its keys one by one: the entry asks when a quorum is free. */
 static void test_changes_at_a_quorum_bring_the_poll_forward(void **state) {
     (void)state;
     struct rig rig;
@@ -251,8 +251,8 @@ static void test_grants_count_with_changes(void **state) {
 }
 
 /*
- * Within 10 ms behind an ask a change notification has the key looked at when they are over: it may
- * be taken.
+ * A change notification within 10 ms after an ask leads to a check when the 10 ms are over: the key
+ * may be taken.
  */
 static void test_an_early_change_has_the_key_looked_at(void **state) {
     (void)state;
@@ -270,11 +270,13 @@ static void test_an_early_change_has_the_key_looked_at(void **state) {
     assert_nothing_sent(&rig);
     assert_true(rig.update.watch);
     assert_int_equal(rig.lease.wake_at, poll_at);
-    rig_key_changed_at(&rig, 2); /* the look's answer: the key is free */
+    rig_key_changed_at(&rig, 2); /* the answer to the check: the key is free */
     assert_sent(&rig, ROUND_QUEUE);
 }
 
-/* An answer may be older than the change that was told before it came: the key is looked at. */
+/*
+ * An answer may be older than the change that was notified before it arrived: the key is checked.
+ */
 static void test_a_change_during_a_poll_has_the_key_looked_at(void **state) {
     (void)state;
     struct rig rig;
@@ -296,7 +298,7 @@ static void test_a_change_during_a_poll_has_the_key_looked_at(void **state) {
     assert_true(rig.update.watch);
 }
 
-/* A server that notifies without end is asked four times a second in the end; a poll ends that. */
+/* A server that notifies forever is asked four times a second in the end; a poll ends that. */
 static void test_hints_without_end_in_queue_are_followed_seldom(void **state) {
     (void)state;
     struct rig rig;
@@ -337,8 +339,8 @@ static void test_who_stands_further_back_polls_less(void **state) {
 }
 
 /*
- * In a line that moves all have asked at its back. If it stops, since the next one hangs, one of
- * them asks soon after its reservation, though most ask much later.
+ * In a queue that moves, all have asked from its back. If it stops because the next waiter hangs,
+ * one of them asks soon after that one's reservation, though most ask much later.
  */
 static void test_a_queue_that_stops_is_looked_at_soon(void **state) {
     (void)state;
@@ -371,8 +373,7 @@ static void test_answers_after_a_quorum_of_them_count(void **state) {
     assert_true(queue_heeds(&rig.round, REDLOCK_VOTE_DENIED)); /* and when two stay silent */
 }
 
-/* Nodes leave the key to anybody for a while: the first in the queue asks again when that is over.
- */
+/* Nodes leave the key to anybody for a while: the first waiter asks again when that is over. */
 static void test_a_key_that_is_left_to_anybody_is_asked_for_afterwards(void **state) {
     (void)state;
     struct rig rig;
@@ -390,7 +391,7 @@ static void test_a_key_that_is_left_to_anybody_is_asked_for_afterwards(void **st
     assert_true(rig.update.keeps_token);
 }
 
-/* The message came before the answer, which tells of the holder of before: the message counts. */
+/* The message came before the answer, which names the previous holder: the message counts. */
 static void test_so_is_one_whose_message_overtakes_the_answer(void **state) {
     (void)state;
     struct rig rig;
@@ -404,7 +405,7 @@ static void test_so_is_one_whose_message_overtakes_the_answer(void **state) {
     assert_int_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
 }
 
-/* Without entries no push comes: the polls follow each other as retries do. */
+/* Without entries no push comes: polls follow each other like retries. */
 static void test_without_entries_polls_are_retries(void **state) {
     (void)state;
     struct rig rig;
@@ -432,7 +433,7 @@ static void test_a_queue_that_begins_anew_is_joined_at_once(void **state) {
 
 /* ---- requeues ---- */
 
-/* The time that nodes take to answer counts, not the time in line. */
+/* The time that nodes take to answer counts, not the time in the queue. */
 static void test_a_split_vote_is_given_up_for_a_new_entry(void **state) {
     (void)state;
     struct rig rig;
@@ -459,7 +460,7 @@ static void test_a_split_vote_is_given_up_for_a_new_entry(void **state) {
     }
 }
 
-/* Where no quorum answers in time, the longest time for that counts. */
+/* If no quorum answers in time, the longest time for that counts. */
 static void test_without_answers_a_split_vote_takes_longer(void **state) {
     (void)state;
     struct rig rig;
@@ -494,7 +495,10 @@ static void test_a_wait_ends(void **state) {
     assert_acquired(&rig, REDLOCK_EHELD);
 }
 
-/* Nodes that cannot be reached then are owed the release: they may have the key, or an entry. */
+/*
+ * Nodes that cannot be reached at the end have a pending release: they may have the key, or an
+ * entry.
+ */
 static void test_the_end_of_a_wait_is_pending_at_all(void **state) {
     (void)state;
     struct rig rig;
@@ -612,7 +616,7 @@ static void test_a_lock_is_handed_over_with_its_validity(void **state) {
     assert_int_equal(to.may_hold, 0x1f);
 }
 
-/* The one is not renewed any more, since its longest time is over; that of the other begins. */
+/* The first lease is no longer renewed, since its max_hold is over; that of the next one begins. */
 static void test_renewals_begin_anew_with_the_next(void **state) {
     (void)state;
     struct rig rig;
@@ -654,7 +658,7 @@ static void test_a_renewal_goes_on_with_the_next(void **state) {
     assert_int_equal(lease_validity(&to, rig.now), MS(9898));
 }
 
-/* A handover from a lease that is held, whose next holder has to ask the nodes. */
+/* Hands over from a held lease to one that has to ask the nodes. */
 static void hand_over_aloud(struct rig *rig, struct lease *to, struct lease_update *begun) {
     struct lease_update ended;
     assert_true(handover_is_possible(&rig->lease, to, rig->now));
@@ -750,7 +754,8 @@ static void test_not_every_lock_is_handed_over(void **state) {
     assert_true(handover_is_possible(&rig.lease, &to, rig.lease.holding.lost_at - 1));
     assert_false(handover_is_possible(&rig.lease, &to, rig.lease.holding.lost_at));
     rig_extend(&rig, MS(10000));
-    assert_false(handover_is_possible(&rig.lease, &to, rig.now)); /* the extension is told first */
+    /* the extension is reported first */
+    assert_false(handover_is_possible(&rig.lease, &to, rig.now));
     rig_votes(&rig, "UUU");
     assert_true(handover_is_possible(&rig.lease, &to, rig.now));
     rig_release(&rig);

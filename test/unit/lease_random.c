@@ -1,5 +1,5 @@
 /*
- * Tests leases under random, legal events. The rig checks after each event the rules that always
+ * Tests leases under random, legal events. After each event the rig checks the rules that always
  * hold; this file checks the final outcome. The seeds are fixed: a failure names its own.
  */
 #include "base/nanos.h"
@@ -56,7 +56,7 @@ static struct quorum_lists random_lists(struct dice *dice) {
     return lists;
 }
 
-/* Lets time pass: usually little, sometimes to the timer or past it, now and then very much. */
+/* Lets time pass: usually little, sometimes to the timer or past it, occasionally very much. */
 static void pass_time(struct dice *dice, struct rig *rig) {
     uint64_t ttl = rig->lease.ttl;
     uint64_t wake_at = rig->lease.wake_at;
@@ -82,7 +82,7 @@ static void pass_time(struct dice *dice, struct rig *rig) {
     }
 }
 
-/* Votes; mostly grants, because a lease that is never held meets few of its states. */
+/* Casts a vote, mostly a grant: a lease that is never held reaches few of its states. */
 static void cast_a_vote(struct dice *dice, struct rig *rig) {
     static const redlock_vote votes[] = {
         REDLOCK_VOTE_DENIED, REDLOCK_VOTE_WRONG_TYPE,  REDLOCK_VOTE_NO_EXPIRY, REDLOCK_VOTE_MISSING,
@@ -153,7 +153,7 @@ static void happen(struct dice *dice, struct rig *rig) {
     }
 }
 
-/* Ends the lease: a release without answers is over one deadline later. */
+/* Ends the lease: a release without answers ends one deadline later. */
 static void bring_to_its_end(struct rig *rig) {
     rig->without_memory = false;
     if (rig->is_unsent) {
@@ -197,7 +197,7 @@ static void test_random_lives(void **state) {
         extended += rig.extended;
         released += rig.released;
     }
-    for (int each = LEASE_ACQUIRING; each < LEASE_OVER; each++) { /* none was held back */
+    for (int each = LEASE_ACQUIRING; each < LEASE_OVER; each++) { /* no start was delayed */
         assert_true(seen[each] > SEEDS / 20); /* the dice reach every state, often */
     }
     assert_true(losses > SEEDS / 20 && extended > SEEDS / 20 && released > SEEDS / 20);

@@ -32,7 +32,7 @@ static void test_each_bound_holds(void **state) {
     assert_false(load_has_room(&long_ones, &BOUNDS, LOAD_HELD, 501));
 }
 
-/* Commands that take locks leave room for held locks; the client's own questions need none. */
+/* Commands that acquire locks leave room for held locks; the client's own questions need none. */
 static void test_each_class_has_its_share(void **state) {
     (void)state;
     struct load load = {0};
@@ -86,7 +86,7 @@ static void test_room_is_not_reported_without_a_refusal(void **state) {
     remove_without_report(&load, 16, 1);
 }
 
-/* No end of a command under way could make room. */
+/* No completed command could make room. */
 static void test_what_never_fits_waits_for_nothing(void **state) {
     (void)state;
     struct load load = {0};

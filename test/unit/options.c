@@ -39,7 +39,7 @@ static void assert_options_accepted(const redlock_options *given) {
     assert_int_equal(status, REDLOCK_OK);
 }
 
-/* Asserts that the options are refused; `message` begins with the field at fault and a colon. */
+/* Asserts that the options are refused; `message` begins with the wrong field and a colon. */
 static void assert_options_refused(const redlock_options *given, const char *message) {
     redlock_options options;
     redlock_error error = {REDLOCK_OK, ""};
@@ -58,7 +58,7 @@ static void assert_request_refused_by(const redlock_options *options, const redl
     assert_begins_with(error.message, message);
 }
 
-/* All else of such a request was found good before. */
+/* All other fields of such a request were checked before. */
 static void test_the_key_alone(void **state) {
     (void)state;
     redlock_request given = REDLOCK_REQUEST_INIT;
@@ -123,7 +123,7 @@ static void test_the_defaults(void **state) {
 #define DURATION(field, least)                                                                     \
     { #field ": ", offsetof(redlock_options, field), sizeof(uint64_t), least, CENTURY }
 
-/* The fields with a least and a largest value; 0 for the largest: the maximum of the type. */
+/* The fields with a minimum and a maximum; a maximum of 0 means that of the type. */
 static const struct bounds {
     const char *field;
     size_t offset, size;
@@ -390,7 +390,7 @@ static void test_a_size_that_no_struct_has(void **state) {
 static void test_an_older_smaller_struct_gets_the_defaults(void **state) {
     (void)state;
     redlock_options given, options;
-    memset(&given, 0xee, sizeof(given)); /* the memory behind the struct must not be read */
+    memset(&given, 0xee, sizeof(given)); /* the memory after the struct must not be read */
     given.size = offsetof(redlock_options, node_timeout_ms);
     given.nodes = nodes;
     given.node_count = 1;
@@ -595,7 +595,7 @@ static void test_the_ttl_leaves_more_than_the_least_validity(void **state) {
         uint64_t ttl_ms, min_validity_ms;
         const char *message; /* NULL: accepted */
     } rows[] = {
-        {3, 0, NULL}, /* 0.97 ms are left of it */
+        {3, 0, NULL}, /* it leaves 0.97 ms */
         {30000, 0, NULL},
         {10000, 9897, NULL},
         {10000, 9898,
@@ -669,7 +669,7 @@ static void test_permits_leave_room_in_the_key(void **state) {
     assert_request_refused(&request, "key: with permits, longer than 65532 bytes");
 }
 
-/* A WAIT makes a node silent, for half of the round's time and a little more. */
+/* A WAIT makes a node silent for slightly more than 1/2 of the round's time. */
 static void test_replicas_are_waited_for_before_a_stall(void **state) {
     (void)state;
     redlock_options options = usual_options();
@@ -703,11 +703,11 @@ static void test_how_long_to_go_on_trying(void **state) {
         {0, 0, NANOS_NEVER, 0}, /* one try */
         {0, 3, NANOS_NEVER, 3},
         {500, 0, MS(500), UINT32_MAX},
-        {500, 3, MS(500), 3}, /* the first bound that is reached */
+        {500, 3, MS(500), 3}, /* whichever bound is reached first */
         {1, 0, MS(1), UINT32_MAX},
         {UINT64_MAX, 0, NANOS_NEVER, UINT32_MAX},
         {UINT64_MAX, 3, NANOS_NEVER, 3},
-        {UINT64_MAX / 2, 0, NANOS_NEVER, UINT32_MAX}, /* longer than the clock can tell */
+        {UINT64_MAX / 2, 0, NANOS_NEVER, UINT32_MAX}, /* longer than the clock can represent */
         {0, UINT32_MAX, NANOS_NEVER, UINT32_MAX},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -761,8 +761,7 @@ static bool trusts_pushes(const redlock_options *options, const redlock_request 
     return options_terms(options, request).trusts_pushes;
 }
 
-/* A key that was pushed stands for a reservation only, whatever min_hold_ms or lock_delay_ms
- * say. */
+/* A pushed key lasts only for a reservation, whatever min_hold_ms or lock_delay_ms are. */
 static void test_who_may_trust_pushes(void **state) {
     (void)state;
     redlock_options options = usual_options();
@@ -787,7 +786,7 @@ static void test_who_may_trust_pushes(void **state) {
     assert_false(trusts_pushes(&options, &request));
 }
 
-/* Requests that say how often to try, or that wait for replicas, poll. */
+/* Requests that limit their tries, or that wait for replicas, poll. */
 static void test_who_stands_in_queue(void **state) {
     (void)state;
     redlock_options options = usual_options();

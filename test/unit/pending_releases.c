@@ -1,4 +1,4 @@
-/* Tests the releases owed to nodes: kept while they are of use, and no longer. */
+/* Tests nodes' pending releases, which are kept only as long as they are of use. */
 #include "unit.h"
 
 #include "base/memory.h"
@@ -11,7 +11,7 @@ static bool add(struct pending_releases *pending, struct key *key, uint64_t unti
                                 &(struct release){.key = key, .token = TOKEN, .until = until}, now);
 }
 
-/* A pending release of a long TTL does not keep expired pending releases behind it. */
+/* A pending release with a long TTL does not keep expired ones after it. */
 static void expired_releases_make_room_whatever_stands_before_them(void **state) {
     redlock_allocator allocator = memory_allocator(NULL);
     struct keys keys;
@@ -53,7 +53,7 @@ static void what_is_beyond_the_bound_is_refused(void **state) {
     keys_finish(&keys);
 }
 
-/* Returns how many pending releases of a key fit in the bound, beside those already there. */
+/* Returns how many pending releases of a key fit into the bound, besides those already there. */
 static size_t fitting(struct pending_releases *pending, struct key *key) {
     size_t count = 0;
     while (add(pending, key, 1000, 0)) {

@@ -39,7 +39,7 @@ static void ask(struct round *round, struct permits *permits, const struct votes
 }
 
 /*
- * Asserts, over many seeds, that the permits of a mask are chosen; and whether they are promising.
+ * Asserts, over many seeds, that the permits of a mask are chosen, and whether they are promising.
  */
 static void assert_chosen(const struct votes *said, uint32_t expected, bool is_promising) {
     struct round round;
@@ -71,8 +71,8 @@ static void test_one_that_is_free_at_a_quorum_is_next(void **state) {
 }
 
 /*
- * Such a node granted the permit that was tried, and does not count it as free any more; or its
- * answer is still to come.
+ * Such a node granted the tried permit, which it no longer counts as free; or its answer is still
+ * to come.
  */
 static void test_who_did_not_say_what_is_free_is_hoped_for(void **state) {
     (void)state;

@@ -1,4 +1,4 @@
-/* Tokens: their form, and that neither a token nor a child's token comes twice. */
+/* Tests tokens: their form, and that no token is drawn twice, not even by a child. */
 #include "unit.h"
 
 #include "io/random.h"
@@ -49,8 +49,7 @@ static void tokens_are_forty_digits_and_differ(void **state) {
     assert_all_differ(tokens, TOKENS);
 }
 
-/* Of 40,000 digits each of the sixteen comes about 2,500 times: a digit that never comes is a bug.
- */
+/* Of 40,000 digits each of the 16 occurs about 2,500 times: a digit that never occurs is a bug. */
 static void all_digits_come_about_as_often(void **state) {
     static const char digits[] = "0123456789abcdef";
     unsigned counts[16] = {0};
@@ -68,7 +67,7 @@ static void all_digits_come_about_as_often(void **state) {
     }
     random_close(&random);
     for (unsigned i = 0; i < COUNT_OF(counts); i++) {
-        assert_int_in_range(counts[i], 2000, 3000); /* ten standard deviations */
+        assert_int_in_range(counts[i], 2000, 3000); /* 10 standard deviations */
     }
 }
 
@@ -108,7 +107,7 @@ static void a_child_makes_no_token_of_its_parent(void **state) {
 
     assert_true(random_init());
     random_open(&random);
-    draw(&random, tokens, 1); /* so that the store is full, but for one */
+    draw(&random, tokens, 1); /* so that the store is full but for one */
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     assert_true(child >= 0);

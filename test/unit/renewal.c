@@ -1,4 +1,4 @@
-/* When a held lock renews: instants of its own, and those after a renewal that failed. */
+/* Tests when a held lock renews: at its own instants, and after a failed renewal. */
 #include "core/renewal.h"
 
 #include "base/nanos.h"

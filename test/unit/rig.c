@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct lease_terms rig_terms(void) {
-    static uint64_t seed; /* of leases without a rig */
+    static uint64_t seed; /* seed of leases without a rig */
     return (struct lease_terms){.seed = &seed,
                                 .drift = 0.01,
                                 .ttl = MS(10000),
@@ -23,7 +23,7 @@ struct lease_terms rig_terms(void) {
 
 #define TO(state) (1u << LEASE_##state)
 
-/* Allowed changes of state, as in core/lease.h; an event may also leave the state as it is. */
+/* Allowed changes of state, as in core/lease.h; an event may also leave the state unchanged. */
 static const unsigned arrows[] = {
     [LEASE_STARTING] = TO(ACQUIRING) | TO(QUEUED) | TO(OVER),
     [LEASE_ACQUIRING] =
@@ -85,7 +85,7 @@ static void count_notifications(struct rig *rig) {
 
 /*
  * Checks that nodes are topped up only while the lock is held, once a round, and only where the key
- * is gone or was not asked for.
+ * is missing or was not requested.
  */
 static void check_top_up(struct rig *rig, const struct round *before) {
     uint32_t nodes = rig->update.top_up;
@@ -120,7 +120,7 @@ static bool is_state_of(enum round_kind kind, enum lease_state state) {
     }
 }
 
-/* Carries out an update once, right after the event, as lib/lock.c does. */
+/* Carries out an update once, right after the event, as lib/lock/lock.c does. */
 static void carry_out(struct rig *rig, enum lease_state before) {
     const struct lease_update *update = &rig->update;
     enum lease_state after = rig->lease.state;
@@ -186,7 +186,7 @@ void rig_pass(struct rig *rig, uint64_t nanos) {
     rig->now += nanos;
 }
 
-/* Records the end of validity that the round's nodes have promised. */
+/* Records the end of the validity that the round's nodes have promised. */
 static void record_end(struct rig *rig) {
     const struct round *round = &rig->round;
     uint64_t end = validity_end(round->start, round->ttl, rig->lease.terms->drift);
@@ -360,7 +360,7 @@ void rig_hold(struct rig *rig, const struct lease_terms *terms, const char *vote
     rig_renew_at_the_end(rig);
 }
 
-/* ---- what a test looks at ---- */
+/* ---- assertions ---- */
 
 void assert_sent(const struct rig *rig, enum round_kind kind) {
     assert_true(rig->update.send);

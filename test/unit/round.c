@@ -1,6 +1,6 @@
 /*
- * Tests the quorum collector against an oracle that does not count votes: it looks at the outcomes
- * that each possible rest of the votes would have.
+ * Tests the quorum collector against an oracle that does not count votes: it tries all possible
+ * remaining votes, and checks their outcomes.
  */
 #include "core/round.h"
 #include "unit.h"
@@ -22,7 +22,7 @@ static uint32_t first(uint32_t nodes) {
     return (uint32_t)((UINT64_C(1) << nodes) - 1);
 }
 
-/* Answers of the rounds of a test, which has at most one round with any at a time. */
+/* Answers of a test's rounds, at most one of which has any at a time. */
 static struct round_answer answers[REDLOCK_MAX_NODES];
 
 static struct round begin_at(enum round_kind kind, struct quorum_lists lists, uint32_t awaited) {
@@ -50,7 +50,7 @@ static uint32_t downwards(uint32_t nodes, uint32_t cast) {
     return nodes - 1 - cast;
 }
 
-/* The votes of one round, in the order in which they came. */
+/* The votes of one round, in the order of their arrival. */
 struct history {
     enum round_kind kind;
     struct quorum_lists lists; /* masks of the first `nodes` nodes */
@@ -84,7 +84,7 @@ static uint32_t count_granted(const struct history *history, uint32_t list) {
     return count;
 }
 
-/* Returns how many nodes said that the key is not ours: another's, no lock at all, or not there. */
+/* Returns how many nodes said that the key is not ours: another's, no lock at all, or missing. */
 static uint32_t count_not_ours(const struct history *history, uint32_t list) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < history->cast; i++) {
@@ -101,8 +101,8 @@ static bool has_majority(const struct history *history, uint32_t list) {
 }
 
 /*
- * Returns the outcome of these votes alone: majorities did it, or the others are no majority, or
- * neither.
+ * Returns the outcome of these votes alone: yes by majorities, no if the other nodes are no
+ * majority, or neither.
  */
 static enum round_verdict outcome(const struct history *history) {
     uint32_t list = history->lists.now;
@@ -114,7 +114,7 @@ static enum round_verdict outcome(const struct history *history) {
     return 2 * (size - count_not_ours(history, list)) <= size ? ROUND_GONE : ROUND_NO;
 }
 
-/* Returns a mask of the outcomes that are still possible, over each rest of the votes. */
+/* Returns a mask of the outcomes that are still possible, over all remaining votes. */
 static unsigned possible_outcomes(const struct history *history) {
     static const redlock_vote rest[] = {REDLOCK_VOTE_GRANTED, REDLOCK_VOTE_MISSING,
                                         REDLOCK_VOTE_ERROR};
@@ -130,7 +130,10 @@ static unsigned possible_outcomes(const struct history *history) {
     return possible;
 }
 
-/* Returns the verdict of a QUEUE: open as long as nodes that denied may make it a yes by a push. */
+/*
+ * Returns the verdict of a QUEUE: open as long as nodes that denied may turn it into a yes by a
+ * push.
+ */
 static enum round_verdict expected_in_queue(const struct history *history) {
     struct history best = *history;
     while (best.cast < best.nodes) {
@@ -149,7 +152,7 @@ static enum round_verdict expected_in_queue(const struct history *history) {
     return outcome(&best) == ROUND_YES ? ROUND_OPEN : ROUND_NO;
 }
 
-/* Returns the earliest verdict. An acquisition is over as soon as yes is impossible. */
+/* Returns the earliest verdict. An acquisition is decided as soon as a yes is impossible. */
 static enum round_verdict expected_verdict(const struct history *history) {
     if (history->kind == ROUND_QUEUE) {
         return expected_in_queue(history);
@@ -212,7 +215,7 @@ static void explore_kind(enum round_kind kind) {
     }
 }
 
-/* Two lists at once: apart, sharing some, the same, one within the other. */
+/* Two lists at once: disjoint, overlapping, equal, one within the other. */
 static void test_every_sequence_of_votes_of_two_lists(void **state) {
     (void)state;
     static const struct {
@@ -291,7 +294,7 @@ static void test_every_sequence_of_votes_to_release(void **state) {
     explore_kind(ROUND_RELEASE);
 }
 
-/* The quorum is of the configured nodes, not of those that can be reached. */
+/* The quorum is of the configured nodes, not of the reachable ones. */
 static void test_unreachable_nodes_count(void **state) {
     (void)state;
     for (uint32_t nodes = 1; nodes <= 9; nodes++) {
@@ -320,11 +323,11 @@ static void test_the_fence_is_the_largest_that_was_granted(void **state) {
     assert_int_equal(round_fence(&round), 7);
     assert_true(round_grant(&round, 1, 6));
     assert_int_equal(round.verdict, ROUND_YES);
-    round_grant(&round, 2, 8); /* late, but noted */
+    round_grant(&round, 2, 8); /* late, but recorded */
     assert_int_equal(round_fence(&round), 8);
 }
 
-/* Beyond the limit a counter is taken only if there is no other, and then the smallest. */
+/* A counter beyond the limit is used only if there is no other, and then the smallest. */
 static void test_a_fence_beyond_the_limit_is_the_smallest(void **state) {
     (void)state;
     struct round round = begin(ROUND_ACQUIRE, 5, 0);
@@ -398,7 +401,7 @@ static void test_votes_after_the_verdict_are_only_written_down(void **state) {
     assert_int_equal(round_answer(&round, 3).other_ttl_ms, 77);
 }
 
-/* Only a timeout is replaced: it only says that the node was slow. */
+/* Only a timeout is replaced, as it only says that the node was slow. */
 static void test_a_node_votes_once(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(alphabet); i++) {
@@ -441,7 +444,7 @@ static void test_the_deadline_is_the_vote_of_the_silent(void **state) {
     assert_int_equal(round.silent, 0);
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), 0x0e);
     assert_false(
-        round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0)); /* late: noted, but the no stays */
+        round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0)); /* late: recorded, but the no stays */
     assert_false(round_vote(&round, 2, REDLOCK_VOTE_GRANTED, 0));
     assert_int_equal(round.verdict, ROUND_NO);
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_GRANTED), 0x01);
@@ -449,7 +452,7 @@ static void test_the_deadline_is_the_vote_of_the_silent(void **state) {
     assert_int_equal(round_possible_holders(&round), 0x0f);
 }
 
-/* A renewal may become a yes by late grants; a quorum of one list is no quorum of both. */
+/* Late grants may turn a renewal into a yes; a quorum of one list is no quorum of both. */
 static void test_late_grants_may_be_a_quorum(void **state) {
     (void)state;
     struct round round = begin(ROUND_RENEW, 5, 0);
@@ -471,7 +474,7 @@ static void test_late_grants_may_be_a_quorum(void **state) {
     assert_true(round_was_granted_late(&round));
 }
 
-/* But a QUEUE waits on: the nodes will answer, and may push. */
+/* A QUEUE, however, keeps waiting: the nodes will answer, and may push. */
 static void test_the_deadline_decides_rounds(void **state) {
     (void)state;
     for (uint32_t nodes = 1; nodes <= REDLOCK_MAX_NODES; nodes++) {
@@ -496,10 +499,11 @@ static void test_a_timeout_is_no_proof_of_loss(void **state) {
     assert_int_equal(round.verdict, ROUND_NO);
 }
 
-/* ---- settling ---- */
+/* ---- diagnosing ---- */
 
 /*
- * Votes for the silent nodes in each order; the round is over exactly when all awaited votes came.
+ * Votes for the silent nodes in each order: the round is over exactly when all awaited votes have
+ * come.
  */
 static void decide_in_every_order(const struct round *round, uint32_t awaited) {
     for (uint32_t node = 0; node < round->tallies[0].size; node++) {
@@ -575,7 +579,7 @@ static void test_deniers_and_possible_holders(void **state) {
     }
 }
 
-/* A push counts in place of a denial, once, and only in a QUEUE that is open. */
+/* A push counts in place of a denial, once, and only in an open QUEUE. */
 static void test_pushes(void **state) {
     (void)state;
     struct round round = begin(ROUND_QUEUE, 3, 0);
@@ -612,7 +616,7 @@ static void test_how_long_a_quorum_is_certain(void **state) {
     assert_int_equal(round_certain_until(&round, START + MS(600)), START + MS(600));
 }
 
-/* So many keys have to expire as the quorum lacks; nodes that are silent have told nothing. */
+/* As many keys must expire as the quorum lacks; silent nodes have reported nothing. */
 static void test_when_a_quorum_is_free(void **state) {
     (void)state;
     struct round round = begin(ROUND_QUEUE, 5, 0);
@@ -650,7 +654,7 @@ static void test_32_nodes_need_17(void **state) {
     assert_int_equal(round.silent, 0x7fff);
 }
 
-/* A grant that replicas have to confirm tells its fence before it counts. */
+/* A grant that replicas have to confirm reports its fence before it counts. */
 static void test_a_fence_may_come_before_its_vote(void **state) {
     (void)state;
     struct round round = begin(ROUND_ACQUIRE, 5, 0);
@@ -664,7 +668,7 @@ static void test_a_fence_may_come_before_its_vote(void **state) {
     assert_int_equal(round_fence(&round), 7);
 }
 
-/* A grant that is void does not count for a later decision, and leaves a decision alone. */
+/* A void grant does not count for a later decision, and does not change an earlier one. */
 static void test_a_grant_may_be_void(void **state) {
     (void)state;
     struct round round = begin(ROUND_ACQUIRE, 3, 0);

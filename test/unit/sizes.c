@@ -1,6 +1,6 @@
 /*
- * The sizes of what a client has many of, on machines with pointers of eight bytes. The test of the
- * bytes that an allocator counts for a lock is in test/integration/allocations.c.
+ * Tests the sizes of the structs that a client has many of, on machines with 8-byte pointers.
+ * test/integration/allocations.c checks the bytes that an allocator counts for a lock.
  */
 #include "lock/lock_state.h"
 #include "round/flight.h"
@@ -26,7 +26,7 @@ static void a_lease_takes_two_cache_lines(void **state) {
     assert_int_in_range(sizeof(struct lease), 1, 128);
 }
 
-/* A vote touches two cache lines of its flight, of which the second is the round's first. */
+/* A vote touches two cache lines of its flight, the second of which is the round's first. */
 static void a_vote_touches_two_cache_lines(void **state) {
     (void)state;
     if (sizeof(void *) != 8) {
@@ -37,7 +37,7 @@ static void a_vote_touches_two_cache_lines(void **state) {
     assert_int_in_range(offsetof(struct flight, listener) + sizeof(struct flight_listener), 1, 64);
 }
 
-/* The answers of five nodes do not take the room of 32. */
+/* The answers of five nodes do not take the space of 32. */
 static void a_flight_is_sized_for_its_nodes(void **state) {
     (void)state;
     if (sizeof(void *) != 8) {

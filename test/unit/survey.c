@@ -1,5 +1,5 @@
 /*
- * Tests the nodes' answers about a key: who holds it, for how long, and whether a fence is the
+ * Tests the nodes' answers about a key: its holder, the rest of its TTL, and whether a fence is the
  * newest.
  */
 #include "core/survey.h"
@@ -15,7 +15,7 @@
 
 /*
  * Returns a survey with a letter for each node: a and b held with A and B, f free, x no lock; a
- * space: silent. The rest of the TTL is 10 times the node's number, from 1 on.
+ * space: silent. The rest of the TTL is 10 times the node's number, starting at 1.
  */
 static struct survey survey_of(const char *letters) {
     struct survey survey = {.lists = {(uint32_t)((UINT64_C(1) << strlen(letters)) - 1), 0}};
@@ -61,7 +61,7 @@ static void test_who_holds_it(void **state) {
     }
 }
 
-/* The list in force decides; the next list is being given the keys. */
+/* The current list decides; the next list is still receiving the keys. */
 static void test_the_list_says_who_holds_it(void **state) {
     (void)state;
     struct survey survey = survey_of("aaabbb");
@@ -79,7 +79,7 @@ static void test_the_fence_that_a_quorum_has_reached(void **state) {
     for (size_t i = 0; i < 5; i++) {
         survey.answers[i].fence = fences[i];
     }
-    assert_int_equal(survey_decide(&survey).fence, 7); /* the 9 is that of a failed try */
+    assert_int_equal(survey_decide(&survey).fence, 7); /* the 9 is a failed try's */
     survey.answers[0].fence = survey.answers[1].fence = 9;
     assert_int_equal(survey_decide(&survey).fence, 9);
 }
@@ -98,12 +98,13 @@ static void test_how_many_readers_a_quorum_has(void **state) {
     assert_int_equal(survey_decide(&survey).readers, 0);
 }
 
-/* ---- those who wait ---- */
+/* ---- waiters ---- */
 
 #define QUEUES 5
 
-/* Gives each node its entries: of each digit a waiter with the digit as its ticket and its
- * owner. */
+/*
+ * Gives each node its entries: for each digit a waiter with the digit as its ticket and its owner.
+ */
 static struct survey queued_up(const char *const entries[QUEUES]) {
     static struct survey_entries room[QUEUES];
     struct survey survey = survey_of("aaaaa");
@@ -130,11 +131,11 @@ static void test_who_stands_in_queue(void **state) {
         {{"", "", "", "", ""}, 0, ""},
         {{"123", "123", "123", "123", "123"}, 3, "123"},
         {{"13", "123", "23", "123", "12"}, 3, "123"}, /* no quorum has three entries */
-        {{"1", "1", "2", "2", "3"}, 1, ""},           /* nobody has an entry at a quorum */
+        {{"1", "1", "2", "2", "3"}, 1, ""},           /* no waiter has an entry at a quorum */
         {{"9", "12", "12", "12", ""}, 2, "12"},
         {{"12", "12", "12", "", ""}, 2, "12"},
         {{"12", "12", "", "", ""}, 0, ""},
-        {{"11", "11", "1", "", ""}, 1, "1"}, /* on two channels, one of which is no more */
+        {{"11", "11", "1", "", ""}, 1, "1"}, /* on two channels, one of which is gone */
         {{"21", "12", "21", "12", "12"}, 2, "12"},
         {{"12345678", "12345678", "12345678", "", ""}, 8, "12345678"},
         {{"02345678", "12345678", "12345678", "01234567", "01234567"}, 8, "01234567"},
@@ -152,7 +153,7 @@ static void test_who_stands_in_queue(void **state) {
     }
 }
 
-/* Nodes count all entries, and name the first. */
+/* Nodes count all entries, and name the first ones. */
 static void test_a_queue_is_longer_than_its_owners(void **state) {
     (void)state;
     static const char *const entries[QUEUES] = {"12", "12", "12", "12", "12"};
@@ -167,7 +168,10 @@ static void test_a_queue_is_longer_than_its_owners(void **state) {
     assert_int_equal(queue.owner_count, 2);
 }
 
-/* Requests of one ticket are ordered by their values, as nodes do; the owner is cleaned. */
+/*
+ * Entries with the same ticket are ordered by their values, as at the nodes; the owner is cleaned
+ * up.
+ */
 static void test_entries_of_one_ticket(void **state) {
     (void)state;
     static const char *const values[] = {A "\x1b", B, B "/bob"};
@@ -217,7 +221,7 @@ static void test_whether_a_fence_is_the_newest(void **state) {
     }
 }
 
-/* A client one step ahead may have taken the key by either list. */
+/* A client one step ahead may have acquired the key by either list. */
 static void test_a_fence_is_looked_for_in_both_lists(void **state) {
     (void)state;
     struct survey survey = survey_of("aaaaaa");

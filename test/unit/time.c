@@ -71,7 +71,7 @@ static void test_drift_to_the_nanosecond(void **state) {
         {MS(10000), 0.5, UINT64_C(5002000000)},
         {MS(10000), 0.25, UINT64_C(2502000000)},
         {MS(10000), 0.0001, 3000000},
-        {1, 0.5, 2000001}, /* half a nanosecond is rounded up */
+        {1, 0.5, 2000001}, /* 0.5 ns is rounded up */
         {3, 0.5, 2000002},
         {4, 0.5, 2000002},
         {1, 0.001, 2000001},
@@ -141,7 +141,7 @@ static void test_majorities(void **state) {
     static const uint32_t quorums[] = {1, 2, 2, 3, 3, 4, 4, 5, 5};
     for (uint32_t n = 1; n <= COUNT_OF(quorums); n++) {
         assert_int_equal(quorum_of(n), quorums[n - 1]);
-        assert_true(2 * quorum_of(n) > n); /* any two of them meet */
+        assert_true(2 * quorum_of(n) > n); /* any two of them overlap */
         for (uint32_t against = 0; against <= n; against++) {
             assert_int_equal(quorum_is_blocked(n, against), n - against < quorums[n - 1]);
         }
@@ -149,7 +149,7 @@ static void test_majorities(void **state) {
     assert_int_equal(quorum_of(32), 17);
 }
 
-/* Nodes that are not in the list count neither way; an empty list asks for nothing. */
+/* Nodes that are not in the list do not count; an empty list requires nothing. */
 static void test_a_quorum_of_a_list_is_met_by_its_own_nodes(void **state) {
     (void)state;
     for (uint32_t list = 0; list < 32; list++) {
@@ -162,7 +162,7 @@ static void test_a_quorum_of_a_list_is_met_by_its_own_nodes(void **state) {
     }
 }
 
-/* The TTL to ask for, so that a validity results from it. */
+/* The TTL to request for a given validity. */
 static void test_the_ttl_of_a_validity(void **state) {
     (void)state;
     static const uint64_t validities[] = {0, 1, 999999, 5 * NANOS_PER_MS, 30000 * NANOS_PER_MS};

@@ -9,11 +9,11 @@
 #define DRIFT 0.01
 #define US_PER_S UINT64_C(1000000)
 
-/* Beginning of the tests by the client's clock; and the node's clock then. */
+/* Start of the tests by the client's clock; by the node's clock. */
 #define START S(1000)
 #define WALL_US (UINT64_C(1700000000) * US_PER_S)
 
-/* Answers stay good for ever, except in the tests about their age. */
+/* Answers stay valid forever, except in the tests of their age. */
 static const struct trust_terms usual = {
     .guards = REDLOCK_GUARDS_ON, .max_ttl = MAX_TTL, .max_age = UINT64_MAX};
 
@@ -26,8 +26,8 @@ static struct trust begin(const struct trust_terms *terms) {
 }
 
 /*
- * Returns a beat of a node whose clock agrees with the client's, with an old marker; the answer
- * takes no time.
+ * Returns a heartbeat answer of a node whose clock agrees with the client's, with an old marker;
+ * the answer takes no time.
  */
 static struct trust_beat beat_at(uint64_t at) {
     return (struct trust_beat){.sent_at = at,
@@ -42,7 +42,7 @@ static bool feel(struct trust *trust, uint64_t at) {
     return trust_beat(trust, &beat);
 }
 
-/* Gives answers without a fault. */
+/* Gives faultless answers. */
 static void answer_all(struct trust *trust, uint64_t at) {
     trust_server(trust, "run-1", 1000, at);
     trust_role(trust, true, at);
@@ -80,7 +80,7 @@ static void test_a_node_must_have_answered_everything(void **state) {
     assert_view(&trust, START, TRUST_NOT_ASKED, 0);
     assert_true(feel(&trust, START));
     assert_sound(&trust, START);
-    trust_connected(&trust); /* another server may have taken the node's place */
+    trust_connected(&trust); /* another server may have replaced the node */
     assert_view(&trust, START, TRUST_NOT_ASKED, 0);
 }
 
@@ -104,7 +104,7 @@ static void test_a_restart_is_over_after_max_ttl(void **state) {
     }
 }
 
-/* A second of the server may be a hundredth shorter than one of the client. */
+/* A second of the server may be 1/100 shorter than one of the client. */
 static void test_its_clock_counts_for_no_more_than_drift_allows(void **state) {
     (void)state;
     struct trust_terms terms = usual;
@@ -124,7 +124,7 @@ static void test_the_same_run_does_not_grow_young(void **state) {
     struct trust trust = sound(&usual);
     trust_connected(&trust);
     answer_all(&trust, START + S(5));
-    trust_server(&trust, "run-1", 0, START + S(5)); /* whatever the uptime now */
+    trust_server(&trust, "run-1", 0, START + S(5)); /* whatever the uptime is now */
     assert_sound(&trust, START + S(5));
 }
 
@@ -139,7 +139,7 @@ static void test_another_run_is_as_old_as_it_says(void **state) {
     assert_young(&trust, TRUST_RESTARTED, later + S(20));
 }
 
-/* A run cannot have been up when the client last heard of the run before. */
+/* A run cannot have been up when the client last had an answer of the previous run. */
 static void test_another_run_that_lies_is_young(void **state) {
     (void)state;
     struct trust trust = sound(&usual);
@@ -189,7 +189,7 @@ static void test_a_memory_is_as_old_as_its_marker(void **state) {
     }
 }
 
-/* Returns a beat of a node whose marker was begun at `begun`. */
+/* Returns a heartbeat answer of a node whose marker was begun at `begun`. */
 static struct trust_beat beat_of_memory(uint64_t at, uint64_t begun) {
     struct trust_beat beat = beat_at(at);
     beat.age_us = (at - begun) / 1000;
@@ -197,7 +197,7 @@ static struct trust_beat beat_of_memory(uint64_t at, uint64_t begun) {
     return beat;
 }
 
-/* Returns the trust in a node that has said who it is, and was not sent a beat yet. */
+/* Returns the trust in a node that has identified itself, and was not sent a heartbeat yet. */
 static struct trust introduced(double drift) {
     struct trust_terms terms = usual;
     terms.drift = drift;
@@ -207,7 +207,7 @@ static struct trust introduced(double drift) {
     return trust;
 }
 
-/* Drift weakens what later beats prove; what an earlier one has proven stands. */
+/* Drift weakens what later heartbeats prove; what an earlier one has proven remains. */
 static void test_a_memory_that_is_old_enough_stays_so(void **state) {
     (void)state;
     struct trust trust = introduced(0.01);
@@ -260,7 +260,7 @@ static void test_a_durable_node_may_be_young(void **state) {
     beat.age_us = 0;
     assert_true(trust_beat(&trust, &beat));
     assert_sound(&trust, START);
-    trust_role(&trust, false, START); /* and no replica, now or lately */
+    trust_role(&trust, false, START); /* not a replica, now or lately */
     assert_view(&trust, START, TRUST_REPLICA, 0);
     trust_role(&trust, true, START);
     assert_young(&trust, TRUST_PROMOTED, START + MAX_TTL);
@@ -324,15 +324,15 @@ static void test_what_is_forbidden_may_be_waived(void **state) {
         trust_refused(&trust, (enum trust_topic)topic, true, "NOPERM");
     }
     assert_sound(&trust, START);
-    trust_refused(&trust, TRUST_BEAT, false, "OOM"); /* the beat was not forbidden */
+    trust_refused(&trust, TRUST_BEAT, false, "OOM"); /* the heartbeat was not forbidden */
     assert_view(&trust, START, TRUST_REFUSED, 0);
 }
 
 /* ---- clocks ---- */
 
 /*
- * Gives a beat after `passed` of the client's clock, in which the node's clock went on by
- * `went_us`; the answer takes `rtt`.
+ * Gives a heartbeat answer after `passed` by the client's clock, in which the node's clock advanced
+ * by `went_us`; the answer takes `rtt`.
  */
 static bool pass(struct trust *trust, uint64_t passed, int64_t went_us, uint64_t rtt) {
     struct trust_beat beat = beat_at(START);
@@ -358,7 +358,7 @@ static void test_a_jump_is_reported_with_its_figures(void **state) {
 static void test_what_drift_and_grain_allow_is_no_jump(void **state) {
     (void)state;
     struct trust_terms terms = usual;
-    terms.drift = 0.5; /* a node's clock may go twice as fast, or stand still */
+    terms.drift = 0.5; /* a node's clock may run twice as fast, or stand still */
     static const struct {
         uint64_t passed;
         int64_t went_us;
@@ -366,10 +366,10 @@ static void test_what_drift_and_grain_allow_is_no_jump(void **state) {
         bool is_good;
     } rows[] = {
         {S(1), 1000000, 0, true},      {S(1), 2000000, 0, true},
-        {S(1), 2002000, 0, true}, /* the grain */
+        {S(1), 2002000, 0, true}, /* the granularity */
         {S(1), 2002001, 0, false},     {S(1), 0, 0, true},
         {S(1), -2000, 0, true},        {S(1), -2001, 0, false},
-        {S(1), 22001, S(20), true}, /* read at any time within twenty seconds */
+        {S(1), 22001, S(20), true}, /* read at any time within 20 s */
         {S(1), 42000000, S(20), true}, {0, 2000, 0, true},
         {0, 2001, 0, false},
     };
@@ -380,7 +380,7 @@ static void test_what_drift_and_grain_allow_is_no_jump(void **state) {
     }
 }
 
-/* Each second is within the grain, but not their sum. */
+/* Each second is within the granularity, but not their sum. */
 static void test_a_rate_beyond_drift_adds_up(void **state) {
     (void)state;
     struct trust_terms terms = usual;
@@ -395,7 +395,7 @@ static void test_a_rate_beyond_drift_adds_up(void **state) {
     assert_false(is_good);
 }
 
-/* Without beats the clock is known as the server has told it, and no key is said to stand by it. */
+/* Without heartbeats the clock is known from the server's own report, and no key may rely on it. */
 static void test_the_time_is_reported_without_beats(void **state) {
     (void)state;
     struct trust_terms terms = usual;
@@ -404,7 +404,7 @@ static void test_the_time_is_reported_without_beats(void **state) {
     int64_t ahead;
     assert_false(trust_clock(&trust, &ahead));
 
-    /* The wall clock is more exact than the answer, unless it is wrong by more than a second. */
+    /* The wall clock is more exact than the answer, unless it is wrong by more than 1 s. */
     int64_t middle = (int64_t)(S(3600) - START - MS(1));
     int64_t edge = (int64_t)(S(1) + MS(1));
     trust_time(&trust, 3600 * US_PER_S, START, START + MS(2), middle + edge);
@@ -428,12 +428,12 @@ static void test_readings_narrow_each_other(void **state) {
     struct trust_beat beat = beat_at(START);
     beat.received_at = START + S(1);
     assert_true(trust_beat(&trust, &beat));
-    assert_true(pass(&trust, S(2), 1500000, MS(100))); /* between 0.5 s and 0.6 s behind */
+    assert_true(pass(&trust, S(2), 1500000, MS(100))); /* between 0.5 s and 0.6 s slow */
     assert_false(pass(&trust, S(3), 3000000, 0));
     assert_int_equal(trust.clock_moved, MS(500));
 }
 
-/* The clock is the machine's, whichever run of the server tells it. */
+/* The clock is the machine's, whichever run of the server reports it. */
 static void test_a_clock_outlives_the_run(void **state) {
     (void)state;
     struct trust trust = sound(&usual);
@@ -447,7 +447,10 @@ static void test_a_clock_outlives_the_run(void **state) {
     assert_false(pass(&trust, S(5), 99000000, 0));
 }
 
-/* The operator promises that the server loses nothing over a restart, but nothing of its clock. */
+/*
+ * The operator promises that the server loses nothing across a restart, but nothing about its
+ * clock.
+ */
 static void test_a_durable_node_has_a_clock_too(void **state) {
     (void)state;
     struct trust_terms terms = usual;
@@ -510,7 +513,7 @@ static void test_without_beats_nothing_ages(void **state) {
 
 /* ---- grants that are lost ---- */
 
-/* A loss voids what was granted before it was learned; the first answers of a node tell of none. */
+/* A loss voids what was granted before it was learned; the first answers of a node reveal none. */
 static void test_a_loss_is_recorded_at_the_time_it_is_learned(void **state) {
     (void)state;
     uint64_t at = START + S(100);
@@ -577,7 +580,7 @@ static bool beat_with_id(struct trust *trust, uint64_t at, const char *id, uint6
     return trust_beat(trust, &beat);
 }
 
-/* A first replica may have come; or the node was a replica, and does not say so any more. */
+/* A first replica may have connected; or the node was a replica, and no longer says so. */
 static void test_another_lineage_is_suspicious_where_nobody_looked(void **state) {
     (void)state;
     static const struct {
@@ -653,9 +656,12 @@ static void test_every_fault_has_words(void **state) {
     }
 }
 
-/* ---- keys that are pushed ---- */
+/* ---- pushed keys ---- */
 
-/* Returns until when a key stands that the node, by its clock, set at `at` to expire after `ms`. */
+/*
+ * Returns until when a key is certain to exist that the node, by its clock, set at `at` to expire
+ * after `ms`.
+ */
 static uint64_t stands_until(const struct trust *trust, uint64_t at, uint64_t ms, uint64_t now) {
     uint64_t time_us = WALL_US + (at - START) / 1000;
     return trust_key_stands_until(trust, time_us / 1000 + ms, time_us, now);
@@ -673,7 +679,7 @@ static void test_a_pushed_key_stands_by_the_nodes_clock(void **state) {
     assert_int_equal(stands_until(&trust, now, 0, now), 0);
 }
 
-/* The beat may have been answered at once, and its answer have been on its way for long. */
+/* The heartbeat may have been answered at once, and its answer may have been in flight for long. */
 static void test_the_latest_time_of_the_nodes_clock_counts(void **state) {
     (void)state;
     struct trust trust = begin(&usual);
@@ -684,7 +690,7 @@ static void test_the_latest_time_of_the_nodes_clock_counts(void **state) {
     assert_true(trust_beat(&trust, &beat));
     uint64_t now = START + S(1);
     assert_int_equal(stands_until(&trust, now, 1000, now), now + MS(998));
-    beat.time_us += 30000; /* or the answer was given just now: the clock is behind by less */
+    beat.time_us += 30000; /* or the answer was given just now: the clock is less slow */
     trust = begin(&usual);
     assert_true(trust_beat(&trust, &beat));
     assert_int_equal(stands_until(&trust, now, 1000, now), now + MS(968));
@@ -696,9 +702,9 @@ static void test_drift_shortens_a_reservation_and_ages_the_clock(void **state) {
     terms.drift = DRIFT;
     struct trust trust = sound(&terms);
     uint64_t now = START + S(1);
-    /* In a second the node's clock has gone ahead by 10.10 ms; of the rest 1 % is not certain. */
+    /* In 1 s the node's clock has gained 10.10 ms; 1 % of the rest is uncertain. */
     assert_int_equal(stands_until(&trust, now, 1000, now), now + 978000001);
-    /* As much if the second passed between the question and the answer. */
+    /* The same holds if the second passed between the question and the answer. */
     struct trust_beat beat = beat_at(START);
     beat.received_at = now;
     trust = begin(&terms);
@@ -723,7 +729,7 @@ static void test_the_nodes_time_is_the_middle_of_what_is_known(void **state) {
     int64_t ahead;
     assert_false(trust_clock(&trust, &ahead));
     trust_time(&trust, 0, START, START, 0);
-    assert_false(trust_clock(&trust, &ahead)); /* the beats will say more */
+    assert_false(trust_clock(&trust, &ahead)); /* the heartbeats will show more */
     beat.received_at = START + MS(10);
     beat.time_us += 5000;
     assert_true(trust_beat(&trust, &beat));

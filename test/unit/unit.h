@@ -1,4 +1,4 @@
-/* Includes cmocka, and the headers that its header needs before it. */
+/* Includes cmocka, and the headers that its header requires before it. */
 #ifndef REDLOCK_TEST_UNIT_H
 #define REDLOCK_TEST_UNIT_H
 

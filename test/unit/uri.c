@@ -24,7 +24,10 @@ static void assert_text(const char *text, const char *expected) {
     }
 }
 
-/* Parses with storage of exactly the promised size, so that a sanitizer sees one byte too many. */
+/*
+ * Parses with storage of exactly the promised size, so that a sanitizer detects a single byte too
+ * many.
+ */
 static void check_good(const struct good *good) {
     redlock_error error = {REDLOCK_OK, ""};
     struct uri uri;
@@ -277,7 +280,7 @@ static void test_bad_uris(void **state) {
     }
 }
 
-/* Mistakes around the login. No piece of S3cr3t may stand in the message. */
+/* Mistakes around the login. No part of S3cr3t may occur in the message. */
 static const struct {
     const char *text, *message;
 } bad_logins[] = {

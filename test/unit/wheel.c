@@ -1,4 +1,4 @@
-/* The wheel of instants, against a plain list of them. */
+/* Tests the wheel of instants against a plain list of them. */
 #include "unit.h"
 
 #include "base/wheel.h"
@@ -49,12 +49,12 @@ static uint64_t first_of(const struct model *model) {
     return first;
 }
 
-/* Lets the time go on to `now`, and compares the entries that are due, and their order. */
+/* Advances the time to `now`, and compares the entries that are due, and their order. */
 static unsigned expire(struct model *model, uint64_t now) {
     struct wheel_slot due = LIST_HEAD_INITIALIZER(due);
     struct wheel_entry *entry;
     unsigned count = 0;
-    uint64_t began_at = model->wheel.tick; /* what was set too late lies here */
+    uint64_t began_at = model->wheel.tick; /* entries set too late are here */
     uint64_t tick = began_at;
     model->now = now;
     wheel_expire(&model->wheel, now, &due);
@@ -119,7 +119,7 @@ static void entries_are_due_at_their_instants(void **state) {
     }
 }
 
-/* Follows wheel_next, as a timer does: it takes few steps to the instant, and none is beyond it. */
+/* Follows wheel_next, as a timer does: it takes few steps to the instant, and none beyond it. */
 static void the_wheel_says_when_to_look(void **state) {
     static struct model model;
     (void)state;
@@ -135,7 +135,7 @@ static void the_wheel_says_when_to_look(void **state) {
     }
 }
 
-/* A caller that was away for long finds what is due in order: what was due first is most urgent. */
+/* After a long absence the due entries come in order: what was due first is most urgent. */
 static void what_was_due_first_comes_first(void **state) {
     static struct model model;
     uint64_t span = WHEEL_TICK << 3 * WHEEL_SLOT_BITS;
@@ -181,7 +181,7 @@ static void set_crowd(struct model *model, uint64_t at) {
     }
 }
 
-/* Expires once. Returns the number of entries that were due; `lowest` is the first one of these. */
+/* Expires once. Returns the number of entries that were due; `lowest` is the first of these. */
 static unsigned expire_some(struct model *model, uint64_t now, unsigned *lowest) {
     struct wheel_slot due = LIST_HEAD_INITIALIZER(due);
     struct wheel_entry *entry;
@@ -199,7 +199,7 @@ static unsigned expire_some(struct model *model, uint64_t now, unsigned *lowest)
     return count;
 }
 
-/* What was set last is due first, and no call takes longer than a slice. */
+/* The entry set last is due first, and no call takes longer than a slice. */
 static void a_large_slot_is_filed_in_slices(void **state) {
     static struct model model;
     uint64_t at = (WHEEL_TICK << 2 * WHEEL_SLOT_BITS) * 3;
@@ -216,7 +216,7 @@ static void a_large_slot_is_filed_in_slices(void **state) {
     assert_int_equal(wheel_next(&model.wheel), NANOS_NEVER);
 }
 
-/* Whoever looks rarely finds more: with turns of 30 ms, a slice alone is not all that falls due. */
+/* Rare calls expire more: with turns of 30 ms, more than one slice is due. */
 static void a_slice_grows_with_the_time_since_the_last(void **state) {
     static struct model model;
     uint64_t at = (WHEEL_TICK << 2 * WHEEL_SLOT_BITS) * 3;
@@ -245,7 +245,7 @@ static void a_slice_grows_with_its_delay(void **state) {
     assert_int_equal(expire_some(&model, at + 1000 * WHEEL_TICK, &lowest), CROWD);
 }
 
-/* Entries that are left to be filed can be set anew, cleared and removed; others go on. */
+/* Entries that are yet to be filed can be reset, cleared and removed; others are not affected. */
 static void what_is_to_be_filed_may_change(void **state) {
     static struct model model;
     uint64_t at = (WHEEL_TICK << 2 * WHEEL_SLOT_BITS) * 3;
@@ -283,7 +283,7 @@ static uint64_t even_instant(const struct wheel_entry *entry) {
     return (WHEEL_TICK << 2 * WHEEL_SLOT_BITS) * 3;
 }
 
-/* A slot with more entries than are filed until the next one begins: that one waits. */
+/* A slot has more entries than are filed before the next one begins: that one waits. */
 static void slots_are_filed_in_their_order(void **state) {
     static struct wheel wheel;
     uint64_t at = even_instant(NULL);

@@ -17,7 +17,7 @@
 #define BULK_OF_MINE "$43\r\n" TOKEN "/me\r\n"
 #define BULK_OF_OTHER_TOKEN "$40\r\n" OTHER_TOKEN "\r\n"
 
-/* A string literal that may hold NULs, and its length. */
+/* A string literal that may contain NULs, and its length. */
 #define LITERAL(text) (text), sizeof(text) - 1
 
 struct fixture {
@@ -60,7 +60,7 @@ static void test_words(void **state) {
                                   "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$0\r\n\r\n"));
 }
 
-/* SET carries NX, and the expiry in the one command. */
+/* SET carries NX and the expiry in one command. */
 static void test_set(void **state) {
     struct fixture *f = *state;
     command_set(&f->out, LITERAL("orders:42"), TOKEN, "", 10000);
@@ -375,7 +375,7 @@ static void test_what_scripts_do(void **state) {
     }
 }
 
-/* Guards against a script without a row, and against letters that C would take for others. */
+/* Guards against a script without a row, and against letters that C would mistake for others. */
 static void test_each_script_has_a_row(void **state) {
     (void)state;
     for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
@@ -413,7 +413,7 @@ static void fail_at(struct fixture *f, size_t n, bool once) {
 }
 
 /*
- * Each allocation fails in turn: the command must say so, and half a command must not pass for a
+ * Each allocation fails in turn: the command must report it, and half a command must not count as a
  * whole one.
  */
 static void test_a_command_without_memory_has_failed(void **state) {
@@ -738,7 +738,7 @@ static void test_answers_of_scripts(void **state) {
             assert_int_equal(outcomes[k].vote, rows[i].outcomes[k].vote);
             assert_int_equal(outcomes[k].other_ttl_ms, rows[i].outcomes[k].other_ttl_ms);
         }
-        assert_int_equal(outcomes[rows[i].count].other_ttl_ms, 99); /* no outcome behind the last */
+        assert_int_equal(outcomes[rows[i].count].other_ttl_ms, 99); /* no outcome after the last */
     }
 }
 
@@ -797,7 +797,7 @@ static void test_answers_with_fences(void **state) {
     assert_int_equal(outcomes[2].fence, 9);
 }
 
-/* A counter out of range is an error of its lock alone. */
+/* A counter out of range is an error of its own lock only. */
 static void test_counters_out_of_range(void **state) {
     (void)state;
     static const char *const counters[] = {"0", "00", "9007199254740992",
@@ -836,9 +836,7 @@ static void test_fences_from_the_clock(void **state) {
     assert_int_equal(fence_from_clock(UINT64_MAX), most);
 }
 
-/*
- * A node has several keys only if it has each; the reader of a report wants the cause of a denial.
- */
+/* A node has several keys only if it has each; a report names the cause of a denial. */
 static void test_answers_for_several_keys(void **state) {
     (void)state;
     static const struct {
@@ -858,7 +856,7 @@ static void test_answers_for_several_keys(void **state) {
     struct reply fences = reply_of(REPLY_STRING, "y7y9y8");
     struct reply_outcome counted[3];
     assert_true(reply_to_script(&fences, SCRIPT_RENEW_FENCED, counted, 3));
-    /* The fence of several keys is the largest of theirs. */
+    /* The fence of several keys is their largest. */
     assert_int_equal(reply_combine(counted, 3)->fence, 9);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct reply reply = reply_of(REPLY_STRING, rows[i].text);
@@ -876,7 +874,7 @@ static void test_answers_about_permits(void **state) {
         const char *text;
         bool is_good;
         redlock_vote vote;
-        uint64_t number; /* the fence, or the rest of the other's TTL */
+        uint64_t number; /* the fence, or the rest of the other one's TTL */
         uint32_t free;   /* a mask */
     } rows[] = {
         {"y", true, REDLOCK_VOTE_GRANTED, 0, 0},
@@ -893,7 +891,7 @@ static void test_answers_about_permits(void **state) {
         {"pf6", true, REDLOCK_VOTE_NO_EXPIRY, 0, 0x6},
         {"tfb", true, REDLOCK_VOTE_WRONG_TYPE, 0, 0xb},
         {"cfb", true, REDLOCK_VOTE_ERROR, 0, 0xb},
-        {"h12", true, REDLOCK_VOTE_DENIED, 12, 0}, /* none told to be free */
+        {"h12", true, REDLOCK_VOTE_DENIED, 12, 0}, /* none reported as free */
         {"p", true, REDLOCK_VOTE_NO_EXPIRY, 0, 0},
         {"h12f", true, REDLOCK_VOTE_DENIED, 12, 0},
         {"h12f1F", false, 0, 0, 0},
@@ -928,7 +926,8 @@ static void test_answers_about_permits(void **state) {
     assert_int_equal(outcomes[3].fence, 9);
     reply = reply_of(REPLY_STRING, "h5f1");
     assert_false(
-        reply_to_script(&reply, SCRIPT_TAKE, outcomes, 1)); /* this script tells no free permits */
+        /* this script reports no free permits */
+        reply_to_script(&reply, SCRIPT_TAKE, outcomes, 1));
 }
 
 static void test_answers_of_inspections(void **state) {
@@ -991,7 +990,7 @@ static void test_answers_of_inspections(void **state) {
 #define LABEL "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define EIGHT "1 a 2 b 3 c 4 d 5 e 6 f 7 g 8 h "
 
-/* The entries in the queue come before the value of the holder, which may contain anything. */
+/* The queue's entries come before the value of the holder, which may contain anything. */
 static void test_queues_of_inspections(void **state) {
     (void)state;
     static const struct {
@@ -1104,7 +1103,7 @@ static void test_fields_of_info(void **state) {
     assert_true(reply_info(&info, "redis_version", value, sizeof(value)));
     assert_string_equal(value, "7.0.15");
     assert_true(reply_info(&info, "run_id", value, sizeof(value)));
-    assert_string_equal(value, "0123456"); /* cut */
+    assert_string_equal(value, "0123456"); /* truncated */
     assert_true(reply_info(&info, "empty", value, sizeof(value)));
     assert_string_equal(value, "");
     assert_true(reply_info(&info, "last", value, sizeof(value)));

@@ -1,6 +1,6 @@
 /*
- * The process's own clock. A reading is also where a process may be preempted: the rest of the
- * world goes on for a while, and the reading is taken after that.
+ * The process's own clock. A process may be preempted at each reading: the rest of the world
+ * proceeds for a while, and then the clock is read.
  */
 #include "io/clock.h"
 
@@ -16,7 +16,7 @@ uint64_t clock_glance(void) {
     return tempo_read(&running->clock, running->world->now);
 }
 
-/* Worlds begin in 1970. Nobody has set the processes' wall clocks well. */
+/* Worlds begin in 1970: the processes' wall clocks are far off. */
 uint64_t clock_wall_us(void) {
     return (tempo_read(&running->clock, running->world->now) + running->wall_ahead) / 1000;
 }

@@ -1,4 +1,4 @@
-/* Processes of the simulator do not fork. */
+/* Processes of the simulator never fork. */
 #include "io/fork.h"
 
 bool fork_init(void) {

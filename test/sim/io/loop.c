@@ -1,4 +1,4 @@
-/* Timers of a process: due by its own clock, and by its loop, which may be late. */
+/* Timers of a process, due by its own clock, and fired by its loop, which may be late. */
 #include "io/loop.h"
 
 #include "process.h"

@@ -1,7 +1,7 @@
 /*
- * Connections over the simulated network, with the manners of the real ones (lib/io/net.c): what
- * was sent leaves with net_flush; a connection that ends, for whatever reason, first gives a NULL
- * reply for each command without an answer, then tells on_closed from the loop.
+ * Connections over the simulated network, which behave like the real ones (lib/io/net.c): net_flush
+ * sends what was queued; a connection that ends, for whatever reason, first gives a NULL reply for
+ * each unanswered command, then calls on_closed from the loop.
  */
 #include "io/net.h"
 
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A command without an answer yet. */
+/* An unanswered command. */
 struct pending {
     STAILQ_ENTRY(pending) link;
     struct conn_request *request;
@@ -39,7 +39,7 @@ struct conn {
     struct bytes out;
     bool is_open, is_closing, is_dirty, is_subscribed;
     uint64_t heard_at;          /* by the process's clock */
-    struct load load, own_load; /* of the application, and of the client itself */
+    struct load load, own_load; /* commands of the application; of the client itself */
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
 };
@@ -70,7 +70,7 @@ static struct load *load_of(struct conn *conn, const struct conn_request *reques
     return request->load_class == LOAD_OWN ? &conn->own_load : &conn->load;
 }
 
-/* True when there is plenty of room again. */
+/* Returns true when there is plenty of room again. */
 static bool unload(struct conn *conn, const struct conn_request *request) {
     struct load *load = load_of(conn, request);
     return load_remove(load, &conn->net->bounds, request->length);
@@ -78,7 +78,7 @@ static bool unload(struct conn *conn, const struct conn_request *request) {
 
 void conn_count(struct conn *conn, struct traffic *traffic) {
     (void)conn;
-    (void)traffic; /* no statistics of simulated traffic */
+    (void)traffic; /* simulated traffic has no statistics */
 }
 
 void conn_abandon(struct conn *conn) {
@@ -89,7 +89,7 @@ void conn_abandon(struct conn *conn) {
     }
 }
 
-/* What hiredis does when it frees a context. */
+/* Does what hiredis does when it frees a context. */
 static void end(struct conn *conn) {
     if (conn->link != NULL) {
         link_close(conn->link);
@@ -118,7 +118,7 @@ void conn_close(struct conn *conn, const char *why) {
     }
 }
 
-/* It broke while it was read. */
+/* Ends a connection that broke while it was read. */
 static void broke(struct conn *conn, const char *why) {
     conn_close(conn, why);
     end(conn);
@@ -305,7 +305,7 @@ bool conn_subscribe(struct conn *conn, struct conn_request *request, const char 
     return true;
 }
 
-/* ---- what is known of it ---- */
+/* ---- its state ---- */
 
 bool conn_was_open(const struct conn *conn) {
     return conn->is_open;

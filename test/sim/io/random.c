@@ -1,4 +1,4 @@
-/* Tokens that the checker recognises, and seeds, all from the world's seed. */
+/* Tokens that the checker recognises, and seeds, all derived from the world's seed. */
 #include "io/random.h"
 
 #include "check.h"
@@ -11,7 +11,7 @@ bool random_init(void) {
 void random_token(struct random *random, unsigned char token[TOKEN_BYTES]) {
     char digits[TOKEN_LENGTH + 1];
     (void)random;
-    token_unpack(digits, token); /* of the try before, if this is another of its request */
+    token_unpack(digits, token); /* the token of the previous try, if the request had one */
     check_new_token(running, digits);
     token_pack(token, digits);
 }

@@ -1,4 +1,4 @@
-/* Names of nodes ("node3") to addresses, a little later; sometimes not at all. */
+/* Resolves names of nodes ("node3") to addresses, with a delay; sometimes fails. */
 #include "io/resolver.h"
 
 #include "network.h"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Builds the simulator with one deliberate bug: edits a copy of the library's sources (mutate.awk),
-# embeds its scripts anew, compiles the files that the edits change, and links them in front of all
+# embeds its scripts again, compiles the files that the edits change, and links them in front of all
 # others.
 #
 #     build.sh CC ROOT MUTANT OUTPUT FOLDER OBJECTS-AND-LIBRARIES...
 #
-# An edit whose old text stands nowhere, or in two places, is an error: the mutant is to be drawn anew.
+# An edit whose old text is missing, or occurs twice, is an error: the mutant must be adapted.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -28,7 +28,7 @@ sh "$folder/lib/wire/scripts/embed.sh" "$folder" "$folder/$scripts" \
     "$folder"/lib/wire/scripts/*.lua
 changed=$(echo "$changed" | sed "s|.*\.lua\$|$scripts|" | sort -u)
 case $changed in
-*.h*) # whoever includes it: all but the outside, which the simulator replaces
+*.h*) # includers: all but the outside, which the simulator replaces
     changed=$(cd "$folder" && find lib -name '*.c' ! -path 'lib/io/*')
     ;;
 esac

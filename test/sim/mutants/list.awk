@@ -3,7 +3,7 @@
 #     awk -f list.awk FOLDER/a.mutant... >mutant_list.h
 #
 # "World: guarded 337" is the profile and the seed in which the mutant was caught last. The line
-# stands before the first edit.
+# precedes the first edit.
 
 function print_entry() {
     if (name != "") {

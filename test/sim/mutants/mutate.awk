@@ -2,9 +2,9 @@
 #
 #     awk -f mutate.awk FOLDER/a.mutant SOURCE...
 #
-# A mutant is a sentence, and one or more edits. An edit begins with a line "@@"; its lines begin
-# with " " (to be kept), "-" (to be taken out) or "+" (to be put in). The lines of " " and "-" must
-# stand in just one place of all sources: a mutant belongs to no file, so that code may move.
+# A mutant is a sentence and one or more edits. An edit begins with a line "@@"; its lines begin
+# with " " (kept), "-" (removed) or "+" (added). The lines of " " and "-" must occur exactly once in
+# all sources: a mutant is not tied to a file, so that code may move.
 
 function fail(message) {
     print mutant ": " message > "/dev/stderr"
@@ -19,7 +19,7 @@ function end_edit() {
     }
 }
 
-# Returns how often `text` stands in `whole`, from the beginning of a line on.
+# Returns how often `text` occurs in `whole`, starting at the beginning of a line.
 function occurrences(whole, text,    count, at) {
     whole = "\n" whole
     text = "\n" text

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs all mutants and writes into each file the world in which it was caught: worlds change with
-# the library, and a mutant that is no longer caught in its world has to be searched for.
+# the library, and a mutant that is no longer caught in its world must be searched for.
 #
 #     sh test/sim/mutants/record.sh BUILD
 set -eu

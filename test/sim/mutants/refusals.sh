@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks that mutate.awk refuses edits that would make no mutant, or another than was meant; and that
-# the example of CONTRIBUTING.md is one.
+# Checks that mutate.awk refuses edits that would make no mutant, or a different one than intended;
+# and that the example of CONTRIBUTING.md is a mutant.
 set -eu
 export LC_ALL=C
 
@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
 . "$here/../../tap.sh"
 
-# check NAME EXPECTED: applies $folder/mutant to two sources; EXPECTED is in what is printed
+# check NAME EXPECTED: applies $folder/mutant to two sources; the output must contain EXPECTED
 check() {
     printf 'one\ntwo\ntwo\nthree\n' >"$folder/a.c"
     printf 'four\n  one\nfive\n' >"$folder/b.c"
