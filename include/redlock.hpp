@@ -1609,7 +1609,7 @@ void tenure_with<Sink, Lost>::report_acquired(acquisition &&result) noexcept {
 
 template <class Sink>
 void call_with<Sink>::on_view(redlock_status code, const redlock_view *found, void *arg) noexcept {
-    view copied{status::no_memory}; /* unless the copy is made, which else throws bad_alloc */
+    view copied{status::no_memory}; /* unless the copy is made: it may throw bad_alloc */
     (void)caught([&] { copied = copy(code, found); });
     end(arg, std::move(copied));
 }

@@ -13,7 +13,7 @@ int main(void) {
         fprintf(stderr, "the header is of %s, the library of %s\n", version, redlock_version());
         return 1;
     }
-    /* Refused, but it requires that everything behind it is linked. */
+    /* Refused, but it pulls in all of the library at link time. */
     if (redlock_client_create(NULL, NULL, &client, &error) != REDLOCK_EINVAL || client != NULL) {
         fprintf(stderr, "a client without a base: %s\n", error.message);
         return 1;

@@ -5,7 +5,7 @@
 int main() {
     redlock::error error;
     event_base *base = event_base_new();
-    /* Refused, but it takes everything behind it to be linked. */
+    /* Refused, but it pulls in all of the library at link time. */
     redlock::client client = redlock::client::create(base, {}, &error);
 
     event_base_free(base);

@@ -447,7 +447,7 @@ static void a_silent_node_with_pending_releases_is_dropped(void **state) {
     assert_int_equal(node_info(client, 0).commands, 1);
     pass_time(STALL_MS);
     await(f, call);
-    pass_time(STALL_MS); /* one silence that ends with a jump is forgiven */
+    pass_time(STALL_MS); /* one silence that ends with a jump is tolerated */
     wait_disconnected(f, client, 0, 1);
 }
 

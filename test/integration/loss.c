@@ -91,7 +91,7 @@ static void the_watchdog_reports_that_a_quorum_forgot(void **state) {
     wait_holders(f, KEY, 0);
 }
 
-/* The scripts are missing at a node after a restart, or after it was told to forget them. */
+/* The scripts are missing at a node after a restart, or after SCRIPT FLUSH. */
 static void forgotten_scripts_cost_no_vote(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);

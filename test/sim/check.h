@@ -326,7 +326,7 @@ void check_forgotten(struct master *master);
 /*
  * Called after check_forgotten, when no client knows of the loss yet. `is_young`: the marker shows
  * each client that the memory is new; otherwise only clients with an earlier answer of the server
- * can tell.
+ * can see it.
  */
 void check_flushed(struct master *master, bool is_young);
 /*

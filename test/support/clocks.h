@@ -12,7 +12,7 @@
 
 /*
  * Advances all clocks but the wall clock, which stays in step with the servers' clocks, by `ms`.
- * Timers that became due fire when the loop runs again. The library forgives one silence of a node
+ * Timers that became due fire when the loop runs again. The library tolerates one silence of a node
  * that ends with such a jump: see pass_until in harness.h.
  */
 void pass_time(uint64_t ms);
