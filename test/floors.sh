@@ -25,114 +25,86 @@ problems=$(mktemp)
 trap 'rm -f "$problems"' EXIT
 trap 'exit 130' INT TERM
 
-# floor_of FILE
-floor_of() {
-    case $1 in
-    lib/*/*) echo "$1" | cut -d / -f 2 ;;
-    lib/*) echo face ;;
-    *) echo nothing ;;
-    esac
+# Prints what is wrong, and the pairs of modules of which one includes the other to the file `pairs`.
+check_sources() {
+    # shellcheck disable=SC2016
+    find lib -name '*.[ch]' | sort | xargs awk -v pairs="$pairs" '
+        function floor_of(file, parts) {
+            if (split(file, parts, "/") > 2) {
+                return parts[2]
+            }
+            return file ~ /^lib\// ? "face" : "nothing"
+        }
+        function is_in(word, list) {
+            return index(" " list " ", " " word " ") > 0
+        }
+        BEGIN {
+            below["base"] = "base"
+            below["core"] = below["wire"] = "base core wire"
+            below["io"] = below["core"] " io"
+            below["node"] = below["io"] " node"
+            below["round"] = below["node"] " round"
+            below["lock"] = below["round"] " lock"
+            below["face"] = below["lock"] " face"
+            pure = "assert ctype errno float inttypes limits math stdarg stdbool stddef stdint " \
+                "stdio stdlib string strings sys/queue redlock"
+            for (i = 1; i < ARGC; i++) {
+                exists[ARGV[i]] = 1
+            }
+        }
+        FNR == 1 {
+            floor = floor_of(FILENAME)
+            folder = module = FILENAME
+            sub(/\/[^\/]*$/, "", folder)
+            sub(/\.[ch]$/, "", module)
+        }
+        # Looked for by name, because a declaration of ones own would need no header.
+        floor in below && floor != "io" && $0 !~ /^[ \t]*(\/?\*|\/\/)/ &&
+            /(^|[^A-Za-z0-9_])(clock_gettime|clock_gettime64|gettimeofday|time)[ \t]*\(/ {
+            print FILENAME ": only lib/io reads a clock: " FNR ": " $0
+        }
+        !/^[ \t]*#[ \t]*include[ \t]*["<]/ {
+            next
+        }
+        {
+            header = $0
+            sub(/^[ \t]*#[ \t]*include[ \t]*/, "", header)
+            mark = substr(header, 1, 1)
+            header = substr(header, 2)
+            sub(/[">].*/, "", header)
+        }
+        mark == "\"" {
+            path = folder "/" header
+            path = path in exists ? path : "lib/" header
+            if (!is_in(floor_of(path in exists ? path : ""), below[floor])) {
+                print FILENAME ": " floor " must not include \"" header "\""
+            }
+            if (("lib/" header) in exists) {
+                sub(/\.[ch]$/, "", header)
+                print module, "lib/" header >pairs
+            }
+            next
+        }
+        floor == "base" || floor == "core" || floor == "wire" {
+            name = header
+            sub(/\.h$/, "", name)
+            if (!is_in(name, pure)) {
+                print FILENAME ": " floor " is pure and must not include <" header ">"
+            }
+            next
+        }
+        floor != "io" && floor in below &&
+            header ~ /^(event.*|ev[^\/]*\.h|hiredis\/.*|openssl\/.*|sodium.*|sys\/sdt\.h)$/ {
+            print FILENAME ": only lib/io may include <" header ">"
+        }'
 }
 
-# floors_for FLOOR: those whose headers it may include
-floors_for() {
-    case $1 in
-    base) echo base ;;
-    core | wire) echo base core wire ;;
-    io) echo base core wire io ;;
-    node) echo base core wire io node ;;
-    round) echo base core wire io node round ;;
-    lock) echo base core wire io node round lock ;;
-    face) echo base core wire io node round lock face ;;
-    esac
-}
-
-pure_headers='assert ctype errno float inttypes limits math stdarg stdbool stddef stdint stdio
-stdlib string strings sys/queue redlock'
-
-contains() { # WORD LIST...
-    word=$1
-    shift
-    for other in "$@"; do
-        if [ "$word" = "$other" ]; then
-            return 0
-        fi
-    done
-    return 1
-}
-
-# check_own FILE HEADER: an #include "HEADER"
-check_own() {
-    floor=$(floor_of "$1")
-    header=
-    for folder in "$(dirname "$1")" lib; do
-        if [ -f "$folder/$2" ]; then
-            header=$folder/$2
-            break
-        fi
-    done
-    # A list of words.
-    # shellcheck disable=SC2046
-    if ! contains "$(floor_of "$header")" $(floors_for "$floor"); then
-        echo "$1: $floor must not include \"$2\""
-    fi
-}
-
-# check_outside FILE HEADER: an #include <HEADER>
-check_outside() {
-    floor=$(floor_of "$1")
-    case $floor in
-    base | core | wire)
-        # shellcheck disable=SC2086
-        if ! contains "${2%.h}" $pure_headers; then
-            echo "$1: $floor is pure and must not include <$2>"
-        fi
-        ;;
-    node | round | lock | face)
-        case $2 in
-        event* | ev*.h | hiredis/* | openssl/* | sodium* | sys/sdt.h)
-            echo "$1: only lib/io may include <$2>"
-            ;;
-        esac
-        ;;
-    esac
-}
-
-# includes_of FILE: a line "MARK HEADER" for each
-includes_of() {
-    grep -E '^[[:space:]]*#[[:space:]]*include' "$1" |
-        sed -n 's/.*include[[:space:]]*\(["<]\)\([^">]*\).*/\1 \2/p'
-}
-
-# Prints the modules that include each other in a circle: tsort(1) names them on its error output.
-check_circles() {
-    find lib -name '*.[ch]' | sort | while read -r file; do
-        includes_of "$file" | while read -r mark header; do
-            if [ "$mark" = '"' ] && [ -f "lib/$header" ]; then
-                echo "${file%.[ch]} lib/${header%.[ch]}"
-            fi
-        done
-    done | tsort 2>&1 >/dev/null | sed -n 's/^tsort: \(lib\/.*\)/\1: part of a circle/p'
-}
-
-for file in $(find lib -name '*.[ch]' | sort); do
-    includes_of "$file" |
-        while read -r mark header; do
-            case $mark in
-            '"') check_own "$file" "$header" ;;
-            '<') check_outside "$file" "$header" ;;
-            esac
-        done
-    case $(floor_of "$file") in
-    base | core | wire | node | round | lock | face)
-        # Searched by name, because a declaration of one's own would need no header.
-        grep -nE '\<(clock_gettime|clock_gettime64|gettimeofday|time)[[:space:]]*\(' "$file" |
-            grep -vE '^[0-9]+:[[:space:]]*(/?\*|//)' | sed "s|^|$file: only lib/io reads a clock: |" ||
-            true
-        ;;
-    esac
-done >"$problems"
-check_circles >>"$problems"
+pairs=$problems.pairs
+: >"$pairs"
+check_sources >"$problems"
+# tsort(1) names the modules of a circle on its error output.
+tsort "$pairs" 2>&1 >/dev/null | sed -n 's/^tsort: \(lib\/.*\)/\1: part of a circle/p' >>"$problems"
+rm -f "$pairs"
 
 if [ $# -gt 0 ]; then
     if ! nm -D --defined-only "$1" >"$problems.nm"; then
