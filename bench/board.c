@@ -28,7 +28,7 @@ struct board *board_create(const struct board_shape *shape) {
     if (board == MAP_FAILED) {
         memory_end();
     }
-    /* Fresh memory of the kernel: all counts are 0. */
+    /* Fresh memory from the kernel: all counts are 0. */
     board->shape = *shape;
     board->size = size;
     board->processes = (struct board_process *)(board + 1);
@@ -47,7 +47,7 @@ void board_destroy(struct board *board) {
 }
 
 void board_schedule(struct board *board, uint64_t from_ns, uint64_t to_ns) {
-    board->from_ns = from_ns; /* first: the processes read both meanwhile */
+    board->from_ns = from_ns; /* first: the processes read both concurrently */
     board->to_ns = to_ns;
 }
 
@@ -125,7 +125,7 @@ uint64_t board_acquired(const struct board *board) {
     return acquired;
 }
 
-/* Returns the time from `from_ns`, unless that is 0, to the end of the stretch. */
+/* Returns the time from `from_ns` to the end of the stretch; 0 if `from_ns` is 0. */
 static uint64_t until_end(const struct board *board, uint64_t from_ns) {
     return from_ns != 0 && from_ns < board->to_ns ? board->to_ns - from_ns : 0;
 }

@@ -1,10 +1,10 @@
 /*
- * The counts of contending processes, in memory that they share. The memory is made before
- * the processes are forked, so that all of them have the board at one address.
+ * The counts of contending processes, in shared memory. It is created before the processes are
+ * forked, so that all of them have the board at the same address.
  *
- * A key is entered by the contender that was told to hold it, and left right before the call that
- * releases it, so that two contenders in one key at a time are two holders. Each contender either
- * waits for its key or holds it: therefore a key that nobody is in is waited for.
+ * A contender enters a key when it gets the lock, and leaves it right before the call that releases
+ * it: so two contenders in one key at the same time are two holders. Each contender either waits
+ * for its key or holds it: so somebody waits for a key that nobody is in.
  */
 #ifndef BENCH_BOARD_H
 #define BENCH_BOARD_H
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 struct board_shape {
-    size_t contenders; /* spread evenly over the processes, and over the keys */
+    size_t contenders; /* spread evenly over the processes and the keys */
     size_t processes;
     size_t keys;
 };
@@ -26,7 +26,7 @@ struct board_shape {
 struct board_key {
     char name[LOAD_KEY_SIZE];
     atomic_size_t holders;         /* number of contenders in the key; never above 1 */
-    _Atomic uint64_t free_from_ns; /* instant when the last holder left; 0: held */
+    _Atomic uint64_t free_from_ns; /* instant at which the last holder left; 0: held */
 };
 
 struct board_contender {
@@ -34,21 +34,21 @@ struct board_contender {
     _Atomic uint64_t waiting_from_ns; /* 0: not waiting */
 };
 
-/* The numbers of one process, within the measured stretch unless they say otherwise. */
+/* The numbers of one process, within the measured stretch unless stated otherwise. */
 struct board_process {
     _Atomic uint64_t acquired; /* acquisitions since the start */
-    uint64_t stall_ns;        /* longest time for which a key that was then entered had been free */
-    struct histogram wait;    /* ns from the request to its callback */
-    struct histogram handoff; /* ns from a release to the callback of the next holder */
-    struct histogram release; /* ns from a release to its own callback */
+    uint64_t stall_ns;         /* longest time for which a key was free before it was entered */
+    struct histogram wait;     /* ns from the request to its callback */
+    struct histogram handoff;  /* ns from a release to the callback of the next holder */
+    struct histogram release;  /* ns from a release to its own callback */
 };
 
 struct board {
     struct board_shape shape;
-    size_t size;              /* bytes of the memory */
+    size_t size;              /* size of the shared memory */
     _Atomic uint64_t from_ns; /* the measured stretch */
     _Atomic uint64_t to_ns;   /* 0: not scheduled yet */
-    double round_trip_us;     /* of the first process, before the contest */
+    double round_trip_us;     /* measured by the first process, before the contest */
     atomic_size_t ready;      /* number of processes whose nodes are connected */
     _Atomic uint64_t errors;
     atomic_bool has_first_error;
@@ -61,25 +61,25 @@ struct board {
 /* The numbers of all processes. */
 struct board_totals {
     uint64_t served;
-    uint64_t served_least; /* by the contender that was served least */
+    uint64_t served_least; /* acquisitions of the contender that was served least */
     uint64_t served_most;
-    uint64_t wait_max_ns; /* waits under way at the end of the stretch included */
-    uint64_t stall_ns;    /* likewise */
+    uint64_t wait_max_ns; /* includes waits in progress at the end of the stretch */
+    uint64_t stall_ns;    /* includes keys that are free at the end */
     struct histogram wait;
     struct histogram handoff;
     struct histogram release;
 };
 
 struct board *board_create(const struct board_shape *shape);
-void board_destroy(struct board *board); /* takes NULL */
+void board_destroy(struct board *board); /* NULL is allowed */
 
-/* Records that from now on all keys are waited for. */
+/* Records that from now on there are waiters for all keys. */
 void board_open(struct board *board);
 
-/* Sets the measured stretch, which is to come. */
+/* Sets the measured stretch, which is in the future. */
 void board_schedule(struct board *board, uint64_t from_ns, uint64_t to_ns);
 
-/* Returns the first contender of a process; of the process after the last: the end. */
+/* Returns the first contender of a process; for the process after the last, the end. */
 size_t board_first_contender(const struct board *board, size_t process);
 
 struct board_key *board_key_of(const struct board *board, size_t contender);
@@ -88,30 +88,30 @@ struct board_key *board_key_of(const struct board *board, size_t contender);
 void board_wait(struct board *board, size_t contender);
 
 /*
- * Records that a contender of the process holds its key. Counts an error when another contender
- * does so, too.
+ * Records that a contender of the process holds its key. Counts an error if another contender also
+ * holds it.
  */
 void board_enter(struct board *board, size_t process, size_t contender);
 
-/* Records that a contender holds its key no longer. */
+/* Records that a contender no longer holds its key. */
 void board_leave(struct board *board, size_t contender);
 
-/* Records that a release by the process took so long. */
+/* Records the duration of a release by the process. */
 void board_record_release(struct board *board, size_t process, uint64_t took_ns);
 
-/* Counts an error, and keeps the text of the first one. */
+/* Counts an error and keeps the text of the first one. */
 void board_fail(struct board *board, const char *error);
 
 /* Returns the number of acquisitions of all processes since the start. */
 uint64_t board_acquired(const struct board *board);
 
 /*
- * Adds what the end of the stretch cuts off: waits, and times for which keys have been free. To be
- * called when the stretch is over and the processes still contend.
+ * Adds what the end of the stretch cuts off: waits, and times for which keys have been free. Call
+ * it when the stretch is over and the processes still contend.
  */
 void board_cut_off(const struct board *board, struct board_totals *totals);
 
-/* Adds the numbers of all processes. To be called when the processes have ended. */
+/* Adds the numbers of all processes. Call it when the processes have ended. */
 void board_add_up(const struct board *board, struct board_totals *totals);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Maximum size of a URI with its NUL: a longer one is refused. */
+/* Maximum size of a URI with its NUL; longer ones are refused. */
 #define URI_SIZE 512
 
 static void take_for_durable(char (*texts)[URI_SIZE], const char **uris, const char *const *nodes,

@@ -1,4 +1,4 @@
-/* Makes the client that a benchmark measures, and tells when it is connected. */
+/* Creates the client that a benchmark measures, and reports when it is connected. */
 #ifndef BENCH_CLIENT_H
 #define BENCH_CLIENT_H
 
@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 /*
- * Makes a client of these nodes, with the other options as they are in `options`. New masters are
- * declared durable, so that a benchmark need not wait until they are trusted; the guards are on, as
- * by default. Returns NULL, after a message on stderr, on failure.
+ * Creates a client for these nodes, with all other options from `options`. New masters are declared
+ * durable, so that a benchmark need not wait until they are trusted; the guards are on, as by
+ * default. Returns NULL on failure, after a message on stderr.
  */
 redlock_client *client_create(struct event_base *base, const char *const *nodes, size_t node_count,
                               redlock_options options);

@@ -16,21 +16,21 @@ double clock_cpu_us(void);
 double clock_thread_cpu_us(void);
 
 /*
- * Makes an event loop with precise timers: those of libevent's default clock are exact to 4 ms
- * only. Returns NULL, after a message on stderr, on failure.
+ * Creates an event loop with precise timers: those of libevent's default clock are exact to only 4
+ * ms. Returns NULL on failure, after a message on stderr.
  */
 struct event_base *clock_create_base(void);
 
-/* Returns a duration as libevent and hiredis take it. */
+/* Returns a duration for libevent and hiredis. */
 struct timeval clock_interval(double seconds);
 
-/* Makes a timer for clock_arm. Ends the process, after a message on stderr, without memory. */
+/* Creates a timer for clock_arm. Ends the process, after a message on stderr, if out of memory. */
 struct event *clock_timer(struct event_base *base, event_callback_fn callback, void *arg);
 
-/* Adds a timer. Ends the process, after a message on stderr, when libevent refuses. */
+/* Adds a timer. Ends the process, after a message on stderr, if libevent refuses. */
 void clock_arm(struct event *timer, double seconds);
 
-/* An instant, to tell the number of cores in use since then. */
+/* An instant from which the number of cores in use is measured. */
 struct clock_mark {
     uint64_t now_ns;
     double cpu_us;

@@ -1,9 +1,9 @@
 /*
- * This process only forks those that contend, and asks the nodes: for round trips before the
- * contest, and during it for the commands that they were sent. A timer walks through the phases.
+ * This process only forks the contending processes and queries the nodes: for round trips before
+ * the contest, and during it for the commands that they got. A timer walks through the phases.
  *
- * The commands are counted from one reading of INFO to another. As the readings take their time,
- * they are set against the acquisitions between the same two instants, not against those of the
+ * The commands are counted from one reading of INFO to another. Because the readings take time,
+ * they are compared with the acquisitions between the same two instants, not with those of the
  * measured stretch.
  */
 #include "contend.h"
@@ -27,12 +27,12 @@
 #define READY_POLL_S 0.005
 #define ROUND_TRIPS 200
 /*
- * Many processes that all ask at once keep a small machine busy, until most have a place in line:
- * the warm-up goes on until there were as many acquisitions as contenders.
+ * Many processes that all start at once keep a small machine busy until most have a queue entry:
+ * the warm-up lasts until there were as many acquisitions as contenders.
  */
 #define WARM_UP_S 0.2
 #define WARM_UP_MOST_S 3.0
-/* The watch goes on until so many commands have been seen, which takes longer on a busy machine. */
+/* The watch lasts until it has seen this many commands, which takes longer on a busy machine. */
 #define WATCH_S 0.3
 #define WATCH_MOST_S 3.0
 #define WATCHED 1000
@@ -58,12 +58,12 @@ struct contend {
     struct event *child_event;
     struct event *timer;
     enum phase phase;
-    uint64_t began_ns; /* instant at which the contest began */
+    uint64_t began_ns; /* start of the contest */
     bool given_up;     /* whether there is no result to report */
     struct histogram quorum_trips;
     struct shares shares;
     struct reading readings[REDLOCK_MAX_NODES];
-    double commands; /* sent to all nodes for each acquisition */
+    double commands; /* commands sent to all nodes for each acquisition */
     struct board_totals totals;
 };
 

@@ -1,6 +1,6 @@
 /*
- * Lets many contenders, in one or many processes, want few keys, and measures how the keys are
- * handed over: how often, how evenly, how fast, and by how many commands.
+ * Lets many contenders, in one or more processes, compete for few keys, and measures the handovers:
+ * how often, how fair, how fast, and with how many commands.
  */
 #ifndef BENCH_CONTEND_H
 #define BENCH_CONTEND_H
@@ -12,9 +12,9 @@
 struct event_base;
 
 struct contend_settings {
-    const char *const *nodes; /* URIs, such as address_parse reads */
+    const char *const *nodes; /* URIs for address_parse */
     size_t node_count;
-    size_t clients; /* number of contenders, spread evenly over the processes and over the keys */
+    size_t clients; /* number of contenders, spread evenly over the processes and the keys */
     size_t processes;
     size_t keys;
     uint64_t hold_us;
@@ -24,14 +24,14 @@ struct contend_settings {
     double duration_s;
 };
 
-/* A number that the run did not yield, for lack of acquisitions, is NAN. */
+/* A number is NAN if the run had too few acquisitions for it. */
 struct contend_result {
     uint64_t acquisitions; /* within the time measured */
-    uint64_t errors;       /* failed requests, losses, overlaps, also before and after that time */
+    uint64_t errors;       /* failed requests, losses, overlaps; also outside that time */
     double wait_p50_us;    /* from the request to its callback */
     double wait_p99_us;
     double wait_max_us;
-    double wait_ideal_us;  /* at this rate, were the contenders served in order */
+    double wait_ideal_us;  /* at this rate, if contenders were served in order */
     double fairness;       /* acquisitions of the contender served most by those of the one served
                               least; NAN: one got none */
     double commands;       /* commands that one node was sent for each acquisition */
@@ -43,8 +43,8 @@ struct contend_result {
 };
 
 /*
- * Runs the benchmark and fills in *result. Returns -1, after a message on stderr, when there is no
- * result.
+ * Runs the benchmark and fills in *result. Returns -1 if there is no result, after a message on
+ * stderr.
  */
 int contend_run(struct event_base *base, const struct contend_settings *settings,
                 struct contend_result *result);

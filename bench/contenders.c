@@ -1,13 +1,13 @@
 /*
- * A process waits until its nodes are connected, says so on the board, and waits for the order to
- * begin. From then on its contenders go round by themselves, until the order to end: then the
- * client is closed, and with it each request and lock.
+ * A process waits until its nodes are connected, reports that on the board, and waits for the order
+ * to begin. From then on its contenders run by themselves until the order to end: then the client
+ * is closed, and with it all requests and locks.
  *
- * A contender asks for its key again in the turn in which it releases the key, without waiting for
- * the outcome: so it always either waits or holds, and its mean wait is the time that the others
- * take. One that polls waits for the outcome: otherwise its request would follow its release on
- * each connection, before any other, and one contender alone would be served. After an error each
- * rests for a moment.
+ * A contender requests its key again in the turn in which it releases the key, without waiting for
+ * the result: so it always either waits or holds, and its mean wait is the time that the others
+ * take. A contender that polls does wait for the result: otherwise its request would follow its
+ * release on each connection, before any other, and only one contender would be served. After an
+ * error a contender pauses for a moment.
  */
 #include "contenders.h"
 
@@ -27,8 +27,8 @@
 #define ROUND_TRIPS 200
 
 /*
- * The time that votes are waited for: many processes on one machine wait for a processor for longer
- * than the default of 50 ms. That is no error of a node.
+ * The timeout of votes: many processes on one machine wait for a processor for longer than the
+ * default of 50 ms, which is not an error of a node.
  */
 #define NODE_TIMEOUT_MS 500
 
@@ -40,13 +40,13 @@ enum state { RESTING, WAITING, HOLDING };
 
 struct contender {
     struct contenders *all;
-    size_t number; /* on the board */
+    size_t number; /* number on the board */
     enum state state;
     redlock_lock *lock;      /* while held */
     uint64_t held_until_ns;  /* while held */
-    struct event *timer;     /* ends the hold, or the rest */
-    unsigned releasing;      /* releases that have not been answered */
-    uint64_t released_at_ns; /* the latest */
+    struct event *timer;     /* ends the hold or the pause */
+    unsigned releasing;      /* releases without an answer */
+    uint64_t released_at_ns; /* instant of the latest release */
 };
 
 struct contenders {
@@ -56,7 +56,7 @@ struct contenders {
     struct event_base *base;
     redlock_client *client;
     struct event *ready_timer;
-    struct trips *trips; /* of the first process */
+    struct trips *trips; /* first process only */
     struct event *begin; /* the orders */
     struct event *end;
     uint64_t connecting_from_ns;
@@ -114,7 +114,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     struct contender *contender = arg;
 
     if (contender->all->ending) {
-        return; /* the key was left already */
+        return; /* the contender has left the key already */
     }
     board_fail(contender->all->board, redlock_strerror(status));
     event_del(contender->timer);
@@ -123,7 +123,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     wait_again(contender);
 }
 
-/* Waits for the rest of the hold: libevent rounds, so that the timer may also fire too early. */
+/* Waits for the rest of the hold: libevent rounds, so the timer may fire too early. */
 static void hold(struct contender *contender) {
     uint64_t now_ns = clock_now_ns();
 
@@ -139,7 +139,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct contenders *all = contender->all;
 
     if (all->ending) {
-        return; /* the client is closing, and a lock with it */
+        return; /* the client is closing, and its locks with it */
     }
     if (status != REDLOCK_OK) {
         rest(contender, redlock_explain(lock));
@@ -248,7 +248,7 @@ static void on_trips_done(void *arg) {
 
 /*
  * Waits until all nodes are connected; the first process also until all others are ready, and then
- * measures the round trips. Only the first process says which nodes are not connected.
+ * it measures the round trips. Only the first process prints which nodes are not connected.
  */
 static void on_ready_timer(evutil_socket_t fd, short what, void *arg) {
     struct contenders *all = arg;

@@ -1,6 +1,6 @@
 /*
- * The contenders of one process: one client with as many requests at a time. Each contender
- * acquires its key, holds it, releases it, and asks for it again at once.
+ * The contenders of one process: one client with one request for each contender. A contender
+ * acquires its key, holds it, releases it, and requests it again at once.
  */
 #ifndef BENCH_CONTENDERS_H
 #define BENCH_CONTENDERS_H
@@ -14,13 +14,13 @@ struct contenders_settings {
     uint64_t ttl_ms;
     uint64_t hold_us;
     bool fenced;
-    bool polls; /* whether contenders ask again and again, instead of waiting in line */
+    bool polls; /* whether contenders poll instead of queueing */
     struct board *board;
 };
 
 /*
- * Runs the contenders of process `process`, from the order to begin to the order to end. Returns
- * the exit status of the process; a failure follows a message on stderr.
+ * Runs the contenders of process `process` from the order to begin to the order to end. Returns the
+ * exit status of the process; before a failure it prints a message on stderr.
  */
 int contenders_run(const struct contenders_settings *settings, size_t process,
                    struct workers_orders orders);

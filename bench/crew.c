@@ -27,12 +27,12 @@ struct member {
 struct crew {
     const struct load_kind *kind;
     size_t count;
-    size_t started; /* number of threads with a `thread` to join, and the caller's */
+    size_t started; /* number of threads to join, plus the caller's */
     atomic_size_t ready;
     atomic_bool has_failed;
     struct member *members;
 
-    uint64_t shown_ns; /* of the progress line: when it last counted the cycles, and how many */
+    uint64_t shown_ns; /* progress line: time and number of its last count of cycles */
     uint64_t shown;
 };
 
@@ -72,7 +72,7 @@ static void *run_member(void *arg) {
     return NULL;
 }
 
-/* Starts all threads but the first. Signals are left to the first one. */
+/* Starts all threads except the first, which gets all signals. */
 static void start_threads(struct crew *crew) {
     sigset_t all;
     sigset_t before;

@@ -1,7 +1,6 @@
 /*
- * The threads of a run: each has a loop, a client, and locks of its own. Nothing is shared but the
- * muster, at which all threads wait until the last is ready, and counts that the progress line
- * reads.
+ * The threads of a run: each has its own loop, client and locks. They share only the muster, at
+ * which all threads wait until the last is ready, and the counts for the progress line.
  */
 #ifndef BENCH_CREW_H
 #define BENCH_CREW_H
@@ -16,15 +15,15 @@
 struct crew;
 
 /*
- * Runs the load in so many threads, the first of which is the caller's with its `base`, and adds
- * up their results. The rate is shared out; `crew` and `thread` of the settings are filled in.
- * Returns -1, after a message on stderr, when there is no result.
+ * Runs the load in the given number of threads, the first of which is the caller's with its `base`,
+ * and adds up their results. Divides the rate among the threads; fills in `crew` and `thread` of
+ * the settings. Returns -1 if there is no result, after a message on stderr.
  */
 int crew_run(struct event_base *base, const struct load_kind *kind,
              const struct measure_settings *settings, size_t threads,
              struct measure_result *result);
 
-/* Tell the crew that one thread is ready; that one has given up, and the others are to. */
+/* Report that one thread is ready; that one has given up, so that the others give up too. */
 void crew_muster(struct crew *crew);
 void crew_fail(struct crew *crew);
 

@@ -1,10 +1,10 @@
 /*
- * The load answers from the loop, so that a cycle never nests within the one before it.
+ * The load answers from the loop, so that a cycle never nests inside the previous one.
  *
- * A slot whose acquisition or release failed rests for a moment, so that a broken node shows as
+ * A slot whose acquisition or release failed pauses for a moment, so that a broken node shows as
  * errors in the result and not as a busy loop.
  *
- * All locks are held equally long: they stand in a queue, and one timer waits for the first.
+ * All locks are held for the same time: they are in a queue, and one timer waits for the first.
  */
 #include "cycles.h"
 
@@ -23,7 +23,7 @@ enum step { IDLE, RESTING, ACQUIRING, HOLDING, RELEASING };
 
 struct slot {
     enum step step;
-    uint64_t began_ns; /* beginning of the step; of an acquisition: the instant when it was due */
+    uint64_t began_ns; /* start of the step; for an acquisition: the instant at which it was due */
 };
 
 struct cycles {
@@ -32,13 +32,13 @@ struct cycles {
     bool runs;
     bool records;
     struct slot *list;
-    size_t busy; /* number of slots with a cycle under way */
+    size_t busy; /* number of slots with a cycle in progress */
     struct event *rest_timer;
 
-    size_t *idle; /* in an open loop: slots without a cycle */
+    size_t *idle; /* open loop: slots without a cycle */
     size_t idle_count;
     struct event *due_timer;
-    uint64_t from_ns; /* when the first cycle was due */
+    uint64_t from_ns; /* instant at which the first cycle was due */
     uint64_t begun;   /* number of cycles begun */
 
     size_t *held; /* ring of slots, in the order of their acquisitions */
@@ -58,12 +58,12 @@ static void enter(struct cycles *cycles, size_t slot, enum step step, uint64_t n
     cycles->list[slot].began_ns = now;
 }
 
-/* Arms a timer for an instant of CLOCK_MONOTONIC, and not before it. */
+/* Arms a timer that fires at an instant of CLOCK_MONOTONIC, not before. */
 static void arm_at(struct event *timer, uint64_t at_ns, uint64_t now) {
     clock_arm(timer, at_ns > now ? (double)(at_ns - now) / 1e9 + 1e-6 : 0);
 }
 
-/* Ends the stretch at its number of cycles. Failed cycles count: where all fail it ends, too. */
+/* Ends the stretch at its number of cycles. Failed cycles count, so it ends even if all fail. */
 static void check_limit(const struct cycles *cycles) {
     if (cycles->records && cycles->counts.done + cycles->counts.errors == cycles->settings.limit) {
         cycles->settings.on_limit(cycles->settings.arg);
@@ -104,7 +104,7 @@ static uint64_t next_due_ns(const struct cycles *cycles) {
     return cycles->from_ns + (uint64_t)((double)cycles->begun * 1e9 / cycles->settings.rate);
 }
 
-/* Begins the cycles that are due, as long as slots are free. */
+/* Begins the cycles that are due while slots are free. */
 static void begin_due(struct cycles *cycles) {
     uint64_t now = clock_now_ns();
     uint64_t due_ns = next_due_ns(cycles);
@@ -129,7 +129,7 @@ static void on_due(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
-/* Begins the next cycle of a slot; or in an open loop any that is due. */
+/* Begins the next cycle of a slot; in an open loop, any cycle that is due. */
 static void follow(struct cycles *cycles, size_t slot) {
     cycles->list[slot].step = IDLE;
     if (!cycles->runs) {
@@ -261,7 +261,7 @@ void cycles_record(struct cycles *cycles) {
     cycles->records = true;
 }
 
-/* Records, as far as they have come, the waits that the end of the stretch cuts off. */
+/* Records the waits that the end of the stretch cuts off, up to that end. */
 static void record_waits(struct cycles *cycles) {
     uint64_t now = clock_now_ns();
     struct cycles_counts *counts = &cycles->counts;

@@ -1,8 +1,8 @@
 /*
  * The locks of one load: each slot is an endless cycle of acquire, hold and release. In a closed
- * loop a cycle follows the one before it. In an open loop cycles are due at a rate, whatever became
- * of those before; latencies count from the instant when a cycle was due, so that waiting for a
- * free slot counts, too.
+ * loop a cycle follows the previous one. In an open loop cycles are due at a rate, independent of
+ * earlier ones; latencies count from the instant at which a cycle was due, so that waiting for a
+ * free slot counts too.
  */
 #ifndef BENCH_CYCLES_H
 #define BENCH_CYCLES_H
@@ -22,20 +22,20 @@ struct cycles_settings {
     struct event_base *base;
     const struct load_kind *kind;
     size_t count;
-    double rate;      /* cycles that are due per second; 0: closed loop */
-    uint64_t hold_ns; /* time for which each lock is held */
+    double rate;      /* cycles due per second; 0: closed loop */
+    uint64_t hold_ns; /* time to hold each lock */
     uint64_t limit;   /* number of cycles, with those that fail, after which on_limit is called;
                          0: never */
     void (*on_limit)(void *arg);
-    void (*on_closed)(void *arg); /* called when the load is closed */
+    void (*on_closed)(void *arg); /* called after the load is closed */
     void *arg;
-    _Atomic uint64_t *done; /* counts the recorded cycles, for other threads to read */
+    _Atomic uint64_t *done; /* number of recorded cycles, for other threads to read */
 };
 
 struct cycles_counts {
-    uint64_t done;    /* recorded cycles */
-    uint64_t errors;  /* failed acquisitions and releases, also those that are not recorded */
-    uint64_t backlog; /* cycles that were due, and found no free slot until cycles_stop */
+    uint64_t done;            /* recorded cycles */
+    uint64_t errors;          /* failed acquisitions and releases, also unrecorded ones */
+    uint64_t backlog;         /* cycles that were due but had no free slot until cycles_stop */
     struct histogram acquire; /* ns until the lock is held; in an open loop also the waits, so far,
                                  that were under way at cycles_stop */
     struct histogram release; /* ns from the call to its callback */
@@ -45,16 +45,16 @@ struct cycles_counts {
 struct cycles *cycles_create(const struct cycles_settings *settings);
 void cycles_destroy(struct cycles *cycles);
 
-/* Begins the cycles, of a load that is ready. */
+/* Begins the cycles. The load must be ready. */
 void cycles_begin(struct cycles *cycles, struct load *load);
 
-/* Records what is done from now on. */
+/* Records cycles from now on. */
 void cycles_record(struct cycles *cycles);
 
-/* Begins no further cycle, and records no more. */
+/* Begins and records no further cycles. */
 void cycles_stop(struct cycles *cycles);
 
-/* Returns the number of slots with a cycle under way. */
+/* Returns the number of slots with a cycle in progress. */
 size_t cycles_busy(const struct cycles *cycles);
 
 const struct cycles_counts *cycles_counts(const struct cycles *cycles);

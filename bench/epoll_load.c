@@ -1,11 +1,11 @@
 /*
- * The limit: the least that plain sockets and libevent's epoll have to do. All SETs of a turn are
- * written at once, and all its releases are one script call; each node is sent the same bytes,
- * which are made once. No deadlines, no reconnecting, no release after a failure: a lost connection
- * ends the program.
+ * The limit: the minimum of work for plain sockets and libevent's epoll. All SETs of a turn are
+ * written at once, and all its releases are one script call; all nodes get the same bytes, which
+ * are encoded once. No deadlines, no reconnects, no release after a failure: a lost connection ends
+ * the program.
  *
- * Every node answers the same commands in the same order, so one ring holds the rounds of all, and
- * a node's place in the ring tells which of them it answers next.
+ * Every node answers the same commands in the same order, so one ring holds the rounds of all
+ * nodes, and a node's position in the ring is the round that it answers next.
  */
 #include "clock.h"
 #include "floor.h"
@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #define READ_SIZE 65536
-#define COMMAND_ROOM 256 /* bytes of a SET, or of a lock's part of a release */
-#define JOINED_MAX 512   /* releases in one call */
+#define COMMAND_ROOM 256 /* size of a SET, or of one lock in a release call */
+#define JOINED_MAX 512   /* maximum number of releases in one call */
 #define FIRST_RING 1024
 
 /* Answers with a letter for each key. */
@@ -52,12 +52,12 @@ struct round {
 struct node {
     struct load *load;
     const char *uri;
-    redisContext *context; /* which made the connection, and owns the descriptor */
+    redisContext *context; /* made the connection, and owns the descriptor */
     struct event *readable;
     struct event *writable; /* pending while `output` has bytes */
     struct buffer input;
-    struct buffer output; /* bytes that the socket did not take */
-    uint64_t next;        /* round that the next reply is for */
+    struct buffer output; /* bytes that the socket did not accept */
+    uint64_t next;        /* round of the next reply */
 };
 
 struct load {
@@ -70,14 +70,14 @@ struct load {
     size_t ttl_length;
     char sha[FLOOR_SHA_LENGTH + 1];
 
-    struct round *ring; /* a power of two */
+    struct round *ring; /* its size is a power of two */
     size_t ring_size;
     uint64_t first; /* oldest round that awaits a reply */
     uint64_t end;
 
     struct event *turn_end;
     struct buffer turn; /* commands of this turn */
-    size_t *releases;   /* slots to release at its end */
+    size_t *releases;   /* slots to release at the end of the turn */
     size_t release_count;
 };
 
@@ -136,7 +136,7 @@ static void add_round(struct load *load, size_t slot, enum step step, size_t joi
         .slot = slot, .joined = joined, .awaited = (unsigned)load->node_count, .step = step};
 }
 
-/* Counts a reply. The caller must look its round up again: the answer may enlarge the ring. */
+/* Counts a reply. The caller must look up its round again: the answer may enlarge the ring. */
 static void count_reply(struct load *load, struct round *round, bool granted, const char *error) {
     bool acquires = round->step == ACQUIRE;
     size_t slot = round->slot;
@@ -158,7 +158,7 @@ static void count_reply(struct load *load, struct round *round, bool granted, co
 
 /* ---------------------------------------------------------------------------------- the replies */
 
-/* Counts a command's reply for all its rounds: `letters` has one for each. */
+/* Counts a command's reply for all of its rounds: `letters` has one letter for each. */
 static void take_reply(struct node *node, const char *letters, char good, const char *error) {
     struct load *load = node->load;
     size_t joined = round_at(load, node->next)->joined;
@@ -170,7 +170,7 @@ static void take_reply(struct node *node, const char *letters, char good, const 
     }
 }
 
-/* Takes the reply at `at`. Returns its length; 0: the reply is not whole. */
+/* Reads the reply at `at`. Returns its length; 0: incomplete. */
 static size_t take_line(struct node *node, char *at, size_t length) {
     char *end = memchr(at, '\n', length);
     size_t line;
@@ -245,7 +245,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
-/* Writes the turn's commands; what the socket does not take now goes later. */
+/* Writes the turn's commands; bytes that the socket does not accept are written later. */
 static void write_to(struct node *node, const struct buffer *turn) {
     ssize_t written = 0;
 
@@ -307,7 +307,7 @@ static void on_turn_end(evutil_socket_t fd, short what, void *arg) {
     load->turn.length = 0;
 }
 
-/* Makes a token of random bytes, which are fetched many at a time. */
+/* Creates a token from random bytes, which are fetched many at a time. */
 static void make_token(struct floor_slot *slot) {
     static _Thread_local unsigned char pool[256 * FLOOR_TOKEN_LENGTH / 2];
     static _Thread_local size_t used = sizeof(pool);
@@ -401,7 +401,7 @@ static struct load *create(const struct load_settings *settings) {
     return load;
 }
 
-/* Connections are made before the load exists. */
+/* Always true: connections are made before the load exists. */
 static bool is_ready(struct load *load, FILE *complaints) {
     (void)load;
     (void)complaints;

@@ -1,4 +1,4 @@
-/* The parts that both floors share. A floor ends the program when anything goes wrong. */
+/* The parts that both floors share. A floor ends the program on any error. */
 #ifndef BENCH_FLOOR_H
 #define BENCH_FLOOR_H
 
@@ -20,8 +20,8 @@ struct floor_slot {
 _Noreturn void floor_die(const char *uri, const char *what);
 
 /*
- * Makes slots with their keys, which are numbered from `first` on, and prepares libsodium for their
- * tokens. The caller frees the slots.
+ * Creates slots with keys numbered from `first` on, and initializes libsodium for their tokens. The
+ * caller frees the slots.
  */
 struct floor_slot *floor_slots(size_t first, size_t count);
 

@@ -1,10 +1,10 @@
 /*
  * The floor: the cost of the commands alone, with hiredis and its own libevent adapter, and no code
- * around them but the counting to a quorum. No deadlines, no reconnecting, no release after a
- * failure: a lost connection ends the program.
+ * around them except counting to a quorum. No deadlines, no reconnects, no release after a failure:
+ * a lost connection ends the program.
  *
  * A round lives until its last reply, which may come long after the quorum, so that a late reply to
- * one round is never counted in the next.
+ * one round never counts in the next.
  */
 #include "floor.h"
 #include "memory.h"
@@ -12,7 +12,7 @@
 #include <event2/event.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
-/* Needs async.h and event.h before it. */
+/* Must come after async.h and event.h. */
 #include <hiredis/adapters/libevent.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -33,7 +33,7 @@ struct round {
     struct load *load;
     size_t slot;
     enum step step;
-    size_t awaited; /* number of replies to come */
+    size_t awaited; /* number of outstanding replies */
     size_t granted;
     bool decided;
 };
@@ -86,7 +86,7 @@ static bool is_granted(const struct round *round, const redisReply *reply) {
     return reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
 }
 
-/* Counts a reply. A NULL reply comes when the connection is closed: no round waits then. */
+/* Counts a reply. A NULL reply means that the connection is closed: then no round waits. */
 static void on_reply(redisAsyncContext *context, void *answer, void *arg) {
     const redisReply *reply = answer;
     struct round *round = arg;
@@ -180,7 +180,7 @@ static void on_script_loaded(redisAsyncContext *context, void *answer, void *arg
     node->ready = true;
 }
 
-/* Begins to connect. */
+/* Starts to connect. */
 static redisAsyncContext *start_connecting(const char *uri) {
     struct address address = floor_address(uri);
 

@@ -1,11 +1,11 @@
 /*
  * A run is a walk through the phases below. A timer ends each phase, except for the acquisitions,
- * which end with the last of them. A third into the time held comes the incident, if one is asked
- * for: the application is busy, or masters stop.
+ * which end with the last of them. After 1/3 of the time held comes the incident, if one was
+ * requested: the application is busy, or masters stop.
  *
- * The client has the default timeouts, because renewals have to work with those. An acquisition may
- * retry for a while, because a whole window of acquisitions is under way at a time, and each waits
- * for the others.
+ * The client has the default timeouts, because renewals must work with those. An acquisition may
+ * retry for a while, because a whole window of acquisitions is in progress at a time, and each
+ * waits for the others.
  */
 #include "held.h"
 
@@ -43,14 +43,14 @@ struct held {
     struct event *phase_timer;
     struct event *busy_timer;
     struct loop_lag *lag;
-    struct outage *outage; /* NULL: none asked for */
+    struct outage *outage; /* NULL: none requested */
 
     size_t asked; /* number of acquisitions begun */
     size_t under_way;
     uint64_t acquired;
-    struct clock_mark began;                     /* beginning of the phase */
+    struct clock_mark began;                     /* start of the phase */
     double busy_us;                              /* CPU time of the application's busy loop */
-    uint64_t renewals_before[REDLOCK_MAX_NODES]; /* at each master, when the time held began */
+    uint64_t renewals_before[REDLOCK_MAX_NODES]; /* at each master, when the time held started */
     char first_error[512];                       /* "" if none so far */
 };
 
@@ -90,7 +90,7 @@ static double resident_mb(void) {
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1e6;
 }
 
-/* Returns the mean of the masters that can still be asked. */
+/* Returns the mean over the masters that still answer. */
 static double renewals_per_s(const struct held *held) {
     size_t first = held->settings->stop;
     size_t count = masters_count(held->settings->masters);
@@ -213,8 +213,8 @@ static bool acquire_next(struct held *held) {
 }
 
 /*
- * Keeps a window of acquisitions under way. After the last has begun, the phase ends when no
- * acquisition is under way: all locks are held, or have failed.
+ * Keeps a window of acquisitions in progress. After the last has begun, the phase ends when none is
+ * in progress: all locks are held or have failed.
  */
 static void acquire_more(struct held *held) {
     while (held->under_way < IN_FLIGHT && held->asked < held->settings->locks) {
@@ -309,7 +309,7 @@ static redlock_client *create_client(const struct held *held) {
 }
 
 /*
- * Makes the outage. By the end of its second span, no lock has validity left from before the
+ * Creates the outage. By the end of its second span, no lock has validity left from before the
  * masters stopped.
  */
 static struct outage *create_outage(const struct held *held) {

@@ -1,7 +1,7 @@
 /*
  * Holds many locks for a while, renewed by their watchdogs, and measures the cost for the client
- * and for the application that shares its loop. On demand, the application keeps the loop busy
- * meanwhile, or masters stop.
+ * and for the application that shares its loop. If requested, the application keeps the loop busy
+ * during that time, or masters stop.
  */
 #ifndef BENCH_HELD_H
 #define BENCH_HELD_H
@@ -20,16 +20,16 @@ struct held_settings {
     struct masters *masters;
     size_t locks; /* number of locks, each on a key of its own */
     uint64_t ttl_ms;
-    double duration_s; /* time held, counted from when all are held */
-    uint64_t busy_ms;  /* time for which the application keeps the loop busy, once; 0: none */
+    double duration_s; /* time held, from the instant at which all are held */
+    uint64_t busy_ms;  /* time for which the application blocks the loop once; 0: none */
     size_t stop;       /* number of masters to stop; 0: none */
     bool fenced;
 };
 
 struct held_result {
     uint64_t held;   /* number of locks at the end of the time held */
-    uint64_t lost;   /* number of losses told by on_lost, to the end of the client, except for its
-                        closing */
+    uint64_t lost;   /* number of losses reported by on_lost until the end of the client, except for
+                        its closing */
     uint64_t errors; /* number of acquisitions that failed */
     uint64_t left;   /* number of keys left at the masters that were not stopped, when the client is
                         gone */
@@ -47,8 +47,8 @@ struct held_result {
 };
 
 /*
- * Runs the benchmark and fills in *result. Returns -1, after a message on stderr, when there is no
- * result.
+ * Runs the benchmark and fills in *result. Returns -1 if there is no result, after a message on
+ * stderr.
  */
 int held_run(struct event_base *base, const struct held_settings *settings,
              struct held_result *result);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Values from 2^40 (18 minutes in ns) on are counted in the last bucket. */
+/* Values of 2^40 (18 minutes in ns) and above count in the last bucket. */
 #define HISTOGRAM_SUB_BITS 7
 #define HISTOGRAM_VALUE_BITS 40
 #define HISTOGRAM_BUCKETS                                                                          \
@@ -27,7 +27,7 @@ void histogram_record(struct histogram *histogram, uint64_t value);
 void histogram_add(struct histogram *histogram, const struct histogram *other);
 
 /*
- * Returns the value that `share` (0 to 1) of the recorded values do not exceed; 0 when there are
+ * Returns the value that `share` (0 to 1) of the recorded values do not exceed; 0 if there are
  * none.
  */
 uint64_t histogram_quantile(const struct histogram *histogram, double share);

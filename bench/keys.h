@@ -1,4 +1,4 @@
-/* The keys that cycles share, and how often each is asked for. */
+/* The keys that cycles share, and how often each is requested. */
 #ifndef BENCH_KEYS_H
 #define BENCH_KEYS_H
 
@@ -6,8 +6,8 @@
 
 enum keys_kind {
     KEYS_UNIQUE,  /* each slot has a key of its own */
-    KEYS_UNIFORM, /* each key is asked for as often as any other */
-    KEYS_ZIPF     /* key i is asked for in proportion to 1 / i ^ exponent */
+    KEYS_UNIFORM, /* all keys are requested equally often */
+    KEYS_ZIPF     /* key i is requested in proportion to 1 / i ^ exponent */
 };
 
 struct keys_spec {
@@ -18,11 +18,11 @@ struct keys_spec {
 
 struct keys;
 
-/* Makes keys that threads may share. */
+/* Creates keys that threads may share. */
 struct keys *keys_create(const struct keys_spec *spec);
-void keys_destroy(struct keys *keys); /* takes NULL */
+void keys_destroy(struct keys *keys); /* NULL is allowed */
 
-/* A thread's source of picks. */
+/* A thread's random source. */
 struct keys_source {
     unsigned short state[3];
 };

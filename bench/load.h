@@ -1,7 +1,7 @@
 /*
- * A kind of load: the way in which one lock is acquired and released on all nodes. A load knows
- * nothing of clocks, phases or statistics: cycles.c calls it, and gets its answers by the three
- * functions near the end.
+ * A kind of load: how one lock is acquired and released on all nodes. A load knows nothing of
+ * clocks, phases or statistics: cycles.c calls it, and gets its answers through the three functions
+ * near the end.
  */
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
@@ -21,7 +21,7 @@ struct load_settings {
     struct event_base *base;
     const char *const *nodes; /* URIs */
     size_t node_count;
-    size_t slot_count; /* number of locks at a time */
+    size_t slot_count; /* number of concurrent locks */
     uint64_t ttl_ms;
     const struct keys *keys; /* NULL: each slot has a key of its own */
     size_t first_slot;       /* number of the first slot among those of all threads */
@@ -33,40 +33,40 @@ struct load_settings {
 struct load_kind {
     const char *name;
 
-    /* Begins to connect. Returns NULL, after a message on stderr, on failure. */
+    /* Starts to connect. Returns NULL on failure, after a message on stderr. */
     struct load *(*create)(const struct load_settings *settings);
 
     /*
-     * Returns whether all nodes are connected. If not, writes to `complaints` which are not, and
+     * Returns whether all nodes are connected. If not, writes to `complaints` which are not and
      * why.
      */
     bool (*is_ready)(struct load *load, FILE *complaints);
 
     /*
-     * Begin to acquire, and to release, the slot's lock. Each answers later by cycles_acquired or
-     * cycles_released; but returns a string, the reason, when no answer will follow.
+     * Start to acquire or release the slot's lock. The answer follows later through cycles_acquired
+     * or cycles_released. If no answer will follow, returns a string, the reason; otherwise NULL.
      */
     const char *(*acquire)(struct load *load, size_t slot);
     const char *(*release)(struct load *load, size_t slot);
 
-    /* Frees everything, locks under way included, and then answers by cycles_closed. */
+    /* Frees everything, including locks in progress, then answers through cycles_closed. */
     void (*close)(struct load *load);
 };
 
 extern const struct load_kind redlock_load; /* calls of the library */
 extern const struct load_kind floor_load;   /* the commands alone, sent by hiredis */
-extern const struct load_kind epoll_load;   /* as few commands as can be, and no library */
+extern const struct load_kind epoll_load;   /* minimum of commands, without a library */
 
 /*
- * Take the load's answers. `error` is NULL for success, otherwise a sentence that is valid during
- * the call.
+ * Receive the load's answers. `error` is NULL for success, otherwise a sentence that is valid
+ * during the call.
  */
 void cycles_acquired(struct cycles *cycles, size_t slot, const char *error);
 void cycles_released(struct cycles *cycles, size_t slot, const char *error);
 void cycles_closed(struct cycles *cycles);
 
 /*
- * Writes a key, "redlock-bench:PID:NUMBER", so that two runs at a time use different keys.
+ * Writes a key, "redlock-bench:PID:NUMBER", so that concurrent runs use different keys.
  */
 #define LOAD_KEY_SIZE 48
 void load_format_key(char key[LOAD_KEY_SIZE], size_t number);

@@ -11,8 +11,8 @@
 
 struct loop_lag {
     struct event *timer;
-    uint64_t due_ns;          /* of the next tick */
-    uint64_t excluded_due_ns; /* of the first tick to come that is excluded; 0: none */
+    uint64_t due_ns;          /* instant of the next tick */
+    uint64_t excluded_due_ns; /* instant of the first pending tick that is excluded; 0: none */
     uint64_t excluded_ns;     /* maximum lateness of the excluded ticks that have fired */
     double cpu_us;            /* CPU time of the process when the timer last fired */
     uint64_t work_ns;
@@ -51,8 +51,8 @@ static void count_due(struct loop_lag *lag, uint64_t now_ns) {
 }
 
 /*
- * Waits for the next tick. libevent rounds, and its clock stands still within a turn: the timer may
- * also fire too early.
+ * Waits for the next tick. libevent rounds, and does not update its clock within a turn, so the
+ * timer may fire too early.
  */
 static void await_next(struct loop_lag *lag) {
     uint64_t now_ns = clock_now_ns();

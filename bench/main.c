@@ -1,6 +1,6 @@
 /*
  * redlock-bench: measures uncontended cycles of acquire and release on independent Redis masters,
- * many locks that are held on them, or keys that many contenders want.
+ * many held locks, or keys for which many contenders compete.
  */
 #include "clock.h"
 #include "contend.h"
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Ends by exit(), so that the throwaway masters leave no folder behind. */
+/* Calls exit(), so that the throwaway masters leave no folder. */
 static void on_interrupt(evutil_socket_t signal_number, short what, void *arg) {
     (void)what;
     (void)arg;
@@ -142,7 +142,7 @@ int main(int argc, char **argv) {
     int outcome = EXIT_FAILURE;
 
     options_parse(&options, argc, argv);
-    /* A master that goes away shows as an error of the write to it. */
+    /* A master that disconnects shows as a write error. */
     signal(SIGPIPE, SIG_IGN);
 
     base = clock_create_base();

@@ -18,7 +18,7 @@
 #define READY_LIMIT_S 5.0
 #define WARM_UP_S 0.2
 #define DRAIN_LIMIT_S 5.0
-#define CYCLES_LIMIT_S 3600.0 /* for a number of cycles, which ends the stretch before */
+#define CYCLES_LIMIT_S 3600.0 /* when a number of cycles ends the stretch */
 
 enum phase { CONNECTING, WARMING_UP, MEASURING, DRAINING, CLOSING, CLOSED };
 
@@ -30,7 +30,7 @@ struct measure {
     const struct measure_settings *settings;
 
     enum phase phase;
-    bool is_mustered; /* whether the crew has been told that this thread is ready */
+    bool is_mustered; /* whether this thread has reported to the crew that it is ready */
     bool given_up;    /* whether there is no result to report */
     uint64_t phase_began_ns;
     struct event *phase_timer;

@@ -1,8 +1,8 @@
 /*
  * Runs one load in one thread and measures it: waits until every node is connected and all threads
  * of the crew are ready, warms up, measures for a while, waits for the last locks to end, and
- * closes. A given number of cycles is measured from the first one on, so that two such runs differ
- * by their cycles alone.
+ * closes. A given number of cycles is measured from the first one, so that two such runs differ
+ * only by their cycles.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -20,16 +20,16 @@ struct servers;
 struct measure_settings {
     const char *const *nodes; /* URIs */
     size_t node_count;
-    size_t in_flight; /* of each thread */
-    double rate;      /* cycles that are due per second; 0: closed loop. See cycles.h */
-    uint64_t hold_us; /* time for which each lock is held */
+    size_t in_flight; /* concurrent locks of each thread */
+    double rate;      /* cycles due per second; 0: closed loop. See cycles.h */
+    uint64_t hold_us; /* time to hold each lock */
     uint64_t ttl_ms;
     bool fenced;
     redlock_mode mode;
     const struct keys *keys; /* NULL: each slot has a key of its own */
-    uint64_t cycles;         /* cycles to run, without warming up; 0: `duration_s` counts */
+    uint64_t cycles;         /* cycles to run, without warm-up; 0: `duration_s` counts */
     double duration_s;
-    const struct servers *servers; /* of the masters; NULL: others, whose CPU time is not known */
+    const struct servers *servers; /* masters; NULL: others, of unknown CPU time */
 
     struct crew *crew;
     size_t thread; /* number of this thread in the crew */
@@ -38,18 +38,18 @@ struct measure_settings {
 struct measure_result {
     double duration_s; /* actual time */
     double cycles_per_s;
-    uint64_t cycles; /* number of locks acquired and released within duration_s */
-    uint64_t errors; /* number of failed acquisitions and releases, those of the warm-up included */
-    uint64_t backlog;         /* number of cycles that were due, and not begun, at the end */
-    double cpu_us;            /* CPU time of the thread, user and system, within duration_s */
-    double masters_cpu_us;    /* likewise of the masters; NAN: not known */
+    uint64_t cycles;       /* number of locks acquired and released within duration_s */
+    uint64_t errors;       /* number of failed acquisitions and releases, including the warm-up */
+    uint64_t backlog;      /* number of cycles due but not begun at the end */
+    double cpu_us;         /* CPU time of the thread, user and system, within duration_s */
+    double masters_cpu_us; /* CPU time of the masters; NAN: not known */
     struct histogram acquire; /* latencies in ns */
     struct histogram release;
 };
 
 /*
- * Runs the measurement and fills in *result. Returns -1, after a message on stderr, when there is
- * no result.
+ * Runs the measurement and fills in *result. Returns -1 if there is no result, after a message on
+ * stderr.
  */
 int measure_run(struct event_base *base, const struct load_kind *kind,
                 const struct measure_settings *settings, struct measure_result *result);

@@ -1,13 +1,13 @@
-/* Memory of the benchmark. The program ends, after a message on stderr, where there is none. */
+/* Memory of the benchmark. When out of memory, the program ends after a message on stderr. */
 #ifndef BENCH_MEMORY_H
 #define BENCH_MEMORY_H
 
 #include <stddef.h>
 
-/* Returns zeroed memory for so many objects; the caller frees it. */
+/* Returns zeroed memory for `count` objects of `size` bytes, which the caller frees. */
 void *memory_take(size_t count, size_t size);
 
-/* Ends the program for want of memory. */
+/* Ends the program because it is out of memory. */
 _Noreturn void memory_end(void);
 
 #endif

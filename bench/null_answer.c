@@ -8,11 +8,11 @@
 #include <strings.h>
 #include <time.h>
 
-#define WORDS_MAX 8 /* words of a command that answers may depend on: the first ones */
+#define WORDS_MAX 8 /* the first words of a command, on which answers may depend */
 #define LENGTH_MAX 100000000
-#define ANSWER_MAX 512 /* bytes of an answer, apart from one letter for each key */
+#define ANSWER_MAX 512 /* size of an answer without one letter for each key */
 
-/* The answer to SCRIPT LOAD: two scripts are told apart, by their answers. */
+/* The answers to SCRIPT LOAD: two scripts are distinguished, by what they answer. */
 #define SHA_OF_ONE "1111111111111111111111111111111111111111"
 #define SHA_OF_MANY "2222222222222222222222222222222222222222"
 /* Beginning of the release script of the Redis documentation, which answers 1. */
@@ -24,7 +24,7 @@ struct word {
 };
 
 struct command {
-    size_t count; /* words, also those beyond WORDS_MAX */
+    size_t count; /* number of words, including those beyond WORDS_MAX */
     struct word words[WORDS_MAX];
 };
 
@@ -59,7 +59,7 @@ void null_bytes_drop(struct null_bytes *bytes, size_t length) {
 
 enum outcome { WHOLE, PARTIAL, BROKEN };
 
-/* Reads MARK, a number, CR and LF, and moves *at behind them. */
+/* Reads MARK, a number, CR and LF, and moves *at past them. */
 static enum outcome read_number(const char **at, const char *end, char mark, size_t *number) {
     const char *next = *at;
 
@@ -83,7 +83,7 @@ static enum outcome read_number(const char **at, const char *end, char mark, siz
     return WHOLE;
 }
 
-/* Reads a command, and moves *at behind it if it is whole. */
+/* Reads a command, and moves *at past it if it is complete. */
 static enum outcome read_command(const char **at, const char *end, struct command *command) {
     const char *next = *at;
     enum outcome outcome = read_number(&next, end, '*', &command->count);
@@ -119,7 +119,7 @@ static bool is_word(const struct command *command, size_t index, const char *tex
 /* ----------------------------------------------------------------------------------- the answers
  */
 
-/* Appends text, for which there is room. */
+/* Appends text. There must be room. */
 static void say(struct null_bytes *output, const char *text) {
     size_t length = strlen(text);
 
@@ -196,7 +196,7 @@ static void answer_call(struct null_bytes *output, const struct command *command
     say(output, "\r\n");
 }
 
-/* The table. An answer is made by a function, or is a text. */
+/* The table of answers: each is created by a function, or is a text. */
 static const struct {
     const char *command;
     void (*answer)(struct null_bytes *output, const struct command *command, int identity);

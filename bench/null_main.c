@@ -26,13 +26,13 @@
 #define READ_SIZE 65536
 #define EVENTS_MAX 64
 
-/* A listening socket, or a connection, or standard input. */
+/* A listening socket, a connection, or standard input. */
 struct channel {
     LIST_ENTRY(channel) link;
     int fd;
     int port; /* the master's number; 0: standard input */
     bool listens;
-    bool is_full; /* whether `output` waits until the socket takes more */
+    bool is_full; /* whether `output` waits until the socket is writable */
     struct null_bytes input;
     struct null_bytes output;
 };
@@ -56,7 +56,7 @@ static void watch(int fd, int port, bool listens) {
     LIST_INSERT_HEAD(&channels, channel, link);
 }
 
-/* Returns the port. */
+/* Listens on a free port of 127.0.0.1. Returns the port. */
 static int listen_anywhere(void) {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t length = sizeof(address);
@@ -89,7 +89,7 @@ static void accept_all(const struct channel *listener) {
     }
 }
 
-/* Writes as much as the socket takes. Returns false when the connection has ended. */
+/* Writes as much as the socket accepts. Returns false when the connection has ended. */
 static bool flush(struct channel *channel) {
     struct epoll_event event = {.data.ptr = channel};
     ssize_t written = write(channel->fd, channel->output.data, channel->output.length);
@@ -102,7 +102,7 @@ static bool flush(struct channel *channel) {
     is_full = channel->output.length > 0;
     if (is_full != channel->is_full) {
         channel->is_full = is_full;
-        event.events = is_full ? EPOLLOUT : EPOLLIN; /* no command is read meanwhile */
+        event.events = is_full ? EPOLLOUT : EPOLLIN; /* reads no command while it is full */
         return epoll_ctl(epoll, EPOLL_CTL_MOD, channel->fd, &event) == 0;
     }
     return true;
@@ -127,7 +127,7 @@ static bool serve(struct channel *channel) {
            (channel->output.length == 0 || flush(channel));
 }
 
-/* Returns false when standard input has ended. */
+/* Handles an event of a channel. Returns false when standard input has ended. */
 static bool on_event(struct channel *channel) {
     if (channel->port == 0) {
         return false;

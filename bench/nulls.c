@@ -1,8 +1,8 @@
 /*
- * The process is a program of its own, so that tools under which the benchmark runs (valgrind,
- * strace) leave the masters alone. The program lies beside this one where both were built, and in
- * NULL_MASTERS_FOLDER where both were installed. The process ends when its standard input does:
- * with nulls_finish, or with the benchmark, however it ends.
+ * The masters are a program of their own, so that tools under which the benchmark runs (valgrind,
+ * strace) do not affect them. The program is in the same folder as this one in a build, and in
+ * NULL_MASTERS_FOLDER after an installation. It ends when its standard input does: with
+ * nulls_finish, or with the benchmark, however that ends.
  */
 #include "nulls.h"
 
@@ -39,7 +39,7 @@ static void become_masters(const char *path, size_t count, const int input[2],
         close_range(STDERR_FILENO + 1, ~0U, 0) != 0) {
         return;
     }
-    /* The handlers of the parent's event loop would tell the parent, which ends the run. */
+    /* The handlers of the parent's event loop would notify the parent, which would end the run. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     execl(path, PROGRAM, number, (char *)NULL);
@@ -75,7 +75,7 @@ static bool start_process(struct nulls *nulls, size_t count, const int input[2],
     return nulls->pid > 0;
 }
 
-/* Waits for the line of ports, which comes when all of the masters listen. */
+/* Waits for the line of ports, which comes when all masters listen. */
 static bool read_ports(struct nulls *nulls, size_t count, int output) {
     FILE *lines = fdopen(output, "re");
     size_t known = 0;

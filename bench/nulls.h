@@ -1,4 +1,4 @@
-/* Starts masters that cost next to nothing (null_main.c), in a process of their own. */
+/* Starts masters that use almost no CPU time (null_main.c), in a process of their own. */
 #ifndef BENCH_NULLS_H
 #define BENCH_NULLS_H
 
@@ -7,16 +7,16 @@
 
 struct nulls;
 
-/* Returns NULL, after a message on stderr, on failure. */
+/* Starts `count` masters. Returns NULL on failure, after a message on stderr. */
 struct nulls *nulls_start(size_t count);
 
-/* Ends the process, and waits for its end. Takes NULL. */
+/* Ends the process and waits for its end. NULL is allowed. */
 void nulls_finish(struct nulls *nulls);
 
 /* Returns the URIs, which live as long as the masters. */
 const char *const *nulls_uris(const struct nulls *nulls);
 
-/* Returns the process that is all of the masters. */
+/* Returns the process of all masters. */
 pid_t nulls_pid(const struct nulls *nulls);
 
 #endif

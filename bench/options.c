@@ -142,7 +142,7 @@ static double parse_duration(const char *text) {
     char *end;
     double seconds = strtod(text, &end);
 
-    /* A NaN compares with no number, and is refused as well. */
+    /* NaN fails every comparison, and is refused as well. */
     if (end == text || *end != '\0' || !(seconds > 0 && seconds <= MAX_DURATION_S)) {
         options_refuse("--duration: \"%s\" is not a number of seconds up to %d", text,
                        MAX_DURATION_S);
@@ -174,7 +174,7 @@ static void parse_nodes(struct options *options, const char *text) {
     }
 }
 
-/* Takes the next argument, for an option that goes without one, too. Returns NULL: none. */
+/* Returns the next argument as the optional value of an option; NULL: none. */
 static const char *word_that_follows(int argc, char **argv) {
     return optind < argc && argv[optind][0] != '-' ? argv[optind++] : NULL;
 }
@@ -202,7 +202,7 @@ static redlock_mode parse_mode(const char *text) {
     options_refuse("--mode: \"%s\" is neither exclusive, reader nor writer", text);
 }
 
-/* Reads what follows the number of keys of a Zipf distribution: nothing, or ":EXPONENT". */
+/* Reads what follows the number of keys of a Zipf distribution: nothing or ":EXPONENT". */
 static double parse_exponent(const char *keys, const char *text) {
     char *end;
     double exponent;
@@ -218,7 +218,7 @@ static double parse_exponent(const char *keys, const char *text) {
     return exponent;
 }
 
-/* Reads a number of keys; or a distribution, and the number behind it. */
+/* Reads a number of keys, or a distribution and the number after it. */
 static void parse_keys(struct options *options, const char *text) {
     const char *number = strchr(text, ':');
     char digits[16] = "";
@@ -247,7 +247,7 @@ static void parse_keys(struct options *options, const char *text) {
 }
 
 /*
- * These functions parse the options of one mode, or of several, and return false for others.
+ * The following functions parse the options of one or more modes, and return false for others.
  */
 static bool parse_shared_option(struct options *options, int option) {
     switch (option) {
@@ -356,7 +356,7 @@ static void parse_option(struct options *options, int option, int argc, char **a
     if (!parse_shared_option(options, option) &&
         !parse_cycles_option(options, option, argc, argv) && !parse_held_option(options, option) &&
         !parse_contend_option(options, option)) {
-        options_refuse("cannot use these arguments"); /* getopt has named the argument at fault */
+        options_refuse("cannot use these arguments"); /* getopt has printed the invalid argument */
     }
 }
 

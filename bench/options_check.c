@@ -88,7 +88,7 @@ static void check_hold(const struct options *options) {
     }
 }
 
-/* Every process and every key has a contender. */
+/* Checks that every process and every key has a contender. */
 static void check_contend(const struct options *options) {
     if (options->processes > options->clients) {
         options_refuse("--processes: %zu are more than the %zu of --clients", options->processes,
@@ -101,7 +101,7 @@ static void check_contend(const struct options *options) {
     check_hold(options);
 }
 
-/* Refuses options that only plain locks of the library on real masters have. */
+/* Refuses options that need plain locks of the library on real masters. */
 static void check_plain(const struct options *options, const char *option) {
     refuse_both("--fenced", option, options->fenced);
     refuse_both("--mode", option, options->mode != REDLOCK_EXCLUSIVE);

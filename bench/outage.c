@@ -1,7 +1,7 @@
 /*
- * A single timer walks through the phases. At the end of each span the CPU time is read before the
- * masters are asked, and at its beginning after that, so that neither asking nor stopping takes
- * time of a span.
+ * A single timer walks through the phases. The CPU time is read before the masters are queried at
+ * the end of a span, and after that at its start, so that neither queries nor stops count in a
+ * span.
  */
 #include "outage.h"
 
@@ -20,8 +20,8 @@ struct outage {
     struct outage_settings settings;
     enum phase phase;
     struct event *timer;
-    struct clock_mark mark; /* beginning of the span under way */
-    uint64_t calls;         /* number of script calls at the beginning of the span */
+    struct clock_mark mark; /* start of the current span */
+    uint64_t calls;         /* number of script calls at the start of the span */
     struct outage_result result;
 };
 

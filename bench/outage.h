@@ -1,5 +1,5 @@
 /*
- * Stops some of the masters for good (SIGSTOP: their connections stay) while locks are held, and
+ * Stops some of the masters permanently (SIGSTOP: their connections stay) while locks are held, and
  * compares the client's CPU time over equal spans before and after.
  */
 #ifndef BENCH_OUTAGE_H
@@ -18,7 +18,7 @@ struct outage_settings {
     size_t stop;          /* number of masters to stop: the first ones */
     double after_s;       /* time from the start to the stop */
     double span_s;        /* length of each span, at most after_s */
-    struct loop_lag *lag; /* excluded for the time that stopping takes */
+    struct loop_lag *lag; /* excludes the time that the stop takes */
 };
 
 struct outage_result {
@@ -30,7 +30,7 @@ struct outage_result {
 };
 
 struct outage *outage_create(struct event_base *base, const struct outage_settings *settings);
-void outage_destroy(struct outage *outage); /* takes NULL */
+void outage_destroy(struct outage *outage); /* NULL is allowed */
 
 void outage_start(struct outage *outage);
 

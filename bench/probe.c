@@ -51,7 +51,8 @@ struct probe *probe_open(const char *uri) {
 void probe_close(struct probe *probe) {
     if (probe != NULL) {
         if (probe->context != NULL) {
-            /* Forked processes hold the socket, too: a MONITOR would go on, and slow the node. */
+            /* Forked processes also have the socket: a MONITOR would go on and slow the node down.
+             */
             shutdown(probe->context->fd, SHUT_RDWR);
             redisFree(probe->context);
         }
@@ -59,7 +60,7 @@ void probe_close(struct probe *probe) {
     }
 }
 
-/* Takes the next answer, of this type. Returns NULL after a message. */
+/* Reads the next answer, which must have this type. Returns NULL on failure, after a message. */
 static redisReply *take_answer(struct probe *probe, int type) {
     redisReply *reply = NULL;
     void *answer;
@@ -77,7 +78,7 @@ static redisReply *take_answer(struct probe *probe, int type) {
     return reply;
 }
 
-/* Sends a command. Returns false after a message. */
+/* Sends a command. Returns false on failure, after a message. */
 static bool send_command(struct probe *probe, const char *command) {
     int done = 0;
 
@@ -98,7 +99,7 @@ static redisReply *ask(struct probe *probe, const char *command, int type) {
     return send_command(probe, command) ? take_answer(probe, type) : NULL;
 }
 
-/* Waits until a quorum of the nodes has answered. Returns false after a message. */
+/* Waits until a quorum of the nodes has answered. Returns false on failure, after a message. */
 static bool wait_for_quorum(struct probe *const *probes, size_t count) {
     struct pollfd polls[REDLOCK_MAX_NODES];
     size_t answered = 0;
@@ -116,7 +117,7 @@ static bool wait_for_quorum(struct probe *const *probes, size_t count) {
         for (size_t i = 0; i < count && ready > 0; i++) {
             if (polls[i].revents != 0) {
                 answered++;
-                polls[i].fd = -1; /* counted: poll ignores the entry */
+                polls[i].fd = -1; /* counted: makes poll ignore the entry */
             }
         }
     }
@@ -184,7 +185,7 @@ bool probe_watch(struct probe *probe, const struct probe_stretch *stretch, struc
         return false;
     }
     freeReplyObject(reply);
-    /* A silent node ends the wait for a line, and with the wait the watch. */
+    /* If a node is silent, the wait for a line times out, which ends the watch. */
     redisSetTimeout(probe->context, clock_interval(stretch->most_s));
     while (!is_over(stretch, began_ns, shares) &&
            redisGetReply(probe->context, &line) == REDIS_OK) {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define INTERVAL_S 0.5
-#define LINE_SIZE 79 /* with its NUL: fits a terminal of 80 columns */
+#define LINE_SIZE 79 /* including the NUL: fits a terminal of 80 columns */
 #define CLEAR "\r\033[K"
 
 struct progress {

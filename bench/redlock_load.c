@@ -10,17 +10,18 @@
 #include <string.h>
 
 /*
- * Some thousands of locks in flight wait for each other at the servers for longer than the default
- * of 50 ms, and a hundred thousand for seconds: a queue that the user asked for, not an error.
+ * Thousands of locks in flight wait for each other at the servers for longer than the default
+ * timeout of 50 ms, and a hundred thousand for seconds: a queue that the user requested, not an
+ * error.
  */
 #define NODE_TIMEOUT_MS 500
 #define SLOTS_PER_MS 20
 
-/* Room that a lock may need at a node, and that each of its commands may take. */
+/* Maximum number of commands of a lock at a node, and maximum size of each. */
 #define COMMANDS_PER_LOCK 4
 #define COMMAND_BYTES 512
 
-/* Time for which a request for a shared key stands in line. */
+/* Time limit for a request for a shared key in the queue. */
 #define WAIT_MS 30000
 
 struct slot {
@@ -32,8 +33,8 @@ struct slot {
 struct load {
     redlock_client *client;
     struct load_settings settings;
-    struct keys_source source; /* of the numbers of shared keys */
-    size_t prefix_length;      /* of a key, up to its number */
+    struct keys_source source; /* source of shared keys */
+    size_t prefix_length;      /* length of a key up to its number */
     struct slot slots[];
 };
 
@@ -56,7 +57,7 @@ static struct load *create(const struct load_settings *settings) {
     load->prefix_length = (size_t)(strrchr(load->slots[0].key, ':') + 1 - load->slots[0].key);
     options.node_timeout_ms = NODE_TIMEOUT_MS + slots / SLOTS_PER_MS;
     if (slots >
-        options.max_commands / COMMANDS_PER_LOCK) { /* its bounds are not what is measured */
+        options.max_commands / COMMANDS_PER_LOCK) { /* the bounds must not limit the measurement */
         options.max_commands = (uint32_t)(slots * COMMANDS_PER_LOCK);
         options.max_bytes = slots * COMMANDS_PER_LOCK * COMMAND_BYTES;
     }
@@ -83,7 +84,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
                     status == REDLOCK_OK ? NULL : redlock_explain(lock));
 }
 
-/* Writes the number of a shared key in place of the slot's. */
+/* Replaces the slot's number in the key by that of a shared key. */
 static void choose_key(struct load *load, size_t slot) {
     char *key = load->slots[slot].key;
     size_t number = keys_pick(load->settings.keys, &load->source);
@@ -98,7 +99,7 @@ static const char *acquire(struct load *load, size_t slot) {
     if (settings->keys != NULL) {
         choose_key(load, slot);
         request.wait_ms = WAIT_MS;
-        request.watchdog = true; /* so that a lock that is handed over is told at once */
+        request.watchdog = true; /* so that a handover is reported at once */
     }
     request.key = load->slots[slot].key;
     request.ttl_ms = settings->ttl_ms;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_SIZE 320 /* for any number */
+#define NUMBER_SIZE 320 /* enough for any number */
 
 static json_t *latency_to_json(const struct histogram *latency) {
     static const struct {
@@ -27,7 +27,7 @@ static json_t *latency_to_json(const struct histogram *latency) {
     return object;
 }
 
-/* Returns a number; null for one that there is not. */
+/* Returns a number, or null for NAN. */
 static json_t *real_or_null(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
@@ -169,7 +169,7 @@ static const char *null_in_words(const char *name) {
     return strcmp(name, "fairness") == 0 ? "one got none" : "none";
 }
 
-/* Writes a number with three significant digits, and without an exponent: 502000, 3.14, 0.0271. */
+/* Writes a number with three significant digits and no exponent: 502000, 3.14, 0.0271. */
 static void write_number(char text[NUMBER_SIZE], double number) {
     int position = number != 0 ? (int)floor(log10(fabs(number))) - 2 : 0; /* of the last digit */
     double unit = pow(10, abs(position));
@@ -215,7 +215,7 @@ static void print_fields(const char *title, const json_t *object) {
     }
 }
 
-/* Prints and frees both objects, which may be NULL, otherwise as print_json. */
+/* Prints and frees both objects, which may be NULL; otherwise like print_json. */
 static int print_text(json_t *settings, json_t *results) {
     int outcome = settings != NULL && results != NULL ? 0 : -1;
 

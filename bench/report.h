@@ -8,14 +8,14 @@
 #include "options.h"
 
 /*
- * Prints the result of cycles as one JSON object on stdout, on one line. Returns -1, after a
- * message on stderr, on failure.
+ * Prints the result of cycles as one JSON object on one line of stdout. Returns -1 on failure,
+ * after a message on stderr.
  */
 int report_cycles_json(const char *kind, const struct options *options,
                        const struct measure_settings *settings,
                        const struct measure_result *result);
 
-/* Prints the result as a small table; otherwise as report_cycles_json. */
+/* Prints the result as a small table; otherwise like report_cycles_json. */
 int report_cycles_text(const char *kind, const struct options *options,
                        const struct measure_settings *settings,
                        const struct measure_result *result);

@@ -17,7 +17,7 @@ static void copy_name(char name[SHARES_NAME_SIZE], const char *text, const char 
     name[length] = '\0';
 }
 
-/* Returns the share of a name; NULL when there is none. */
+/* Returns the share of a name; NULL if there is none. */
 static const struct share *find(const struct shares *shares, const char *name) {
     for (size_t i = 0; i < shares->count; i++) {
         if (strcmp(shares->list[i].name, name) == 0) {

@@ -1,11 +1,12 @@
 /*
- * Tells the commands that clients send from the commands that scripts call. INFO commandstats
- * counts both under one name; MONITOR tells them apart, but slows the server down. So MONITOR is
- * watched for a moment, to learn for each name the share of commands that clients sent, and INFO is
- * multiplied by the shares.
+ * Distinguishes commands that clients send from commands that scripts call. INFO commandstats
+ * counts both under one name; MONITOR distinguishes them, but slows the server down. So MONITOR
+ * runs for a moment, to measure for each name the share of commands that clients sent, and the
+ * counts of INFO are multiplied by these shares.
  *
- * A command that was not seen counts as not sent: it is too rare to matter, or comes from scripts
- * that are (those of beats). Without INFO, which the benchmark itself sends.
+ * A command that MONITOR did not show counts as not sent by clients: it is too rare to matter, or
+ * comes from scripts that are (heartbeats). INFO is left out, because the benchmark itself sends
+ * it.
  */
 #ifndef BENCH_SHARES_H
 #define BENCH_SHARES_H
@@ -19,7 +20,7 @@
 struct share {
     char name[SHARES_NAME_SIZE]; /* lower case, without a subcommand */
     uint64_t seen;
-    uint64_t sent; /* those of `seen` that clients sent */
+    uint64_t sent; /* number of those in `seen` that clients sent */
 };
 
 struct shares {
@@ -27,7 +28,7 @@ struct shares {
     struct share list[SHARES_MAX];
 };
 
-/* Records one line of MONITOR. A line of another form, and names beyond SHARES_MAX, are ignored. */
+/* Records one line of MONITOR. Ignores malformed lines, and names beyond SHARES_MAX. */
 void shares_record(struct shares *shares, const char *line);
 
 /* Returns the number of commands seen that clients sent. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /*
- * Counts the keys of load_format_key, without the counters of fenced locks, which outlive the keys.
+ * Counts the keys of load_format_key, without the fence counters, which outlive the keys.
  */
 static const char count_keys[] = "local count = 0 "
                                  "for _, key in ipairs(redis.call('keys', 'redlock-bench:*')) do "
@@ -18,7 +18,7 @@ static const char count_keys[] = "local count = 0 "
                                  "end "
                                  "return count";
 
-/* Returns the number of calls of `command`; 0 when it is not listed, because it never ran. */
+/* Returns the number of calls of `command`; 0 if it is not listed, because it never ran. */
 static uint64_t calls_of(const char *statistics, const char *command) {
     char title[64];
     const char *line;

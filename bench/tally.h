@@ -1,6 +1,4 @@
-/*
- * Asks the masters for their own counts: a second opinion on the commands that the client has sent.
- */
+/* Reads the masters' own counts, as a check of the client's. */
 #ifndef BENCH_TALLY_H
 #define BENCH_TALLY_H
 
@@ -10,8 +8,8 @@
 struct masters;
 
 /*
- * Returns how often one master has extended the expiry of a key so far (PEXPIRE, also from
- * scripts). A renewal does so once for each key at each master; few other commands do.
+ * Returns how often one master has extended a key's expiry so far (PEXPIRE, also from scripts). A
+ * renewal does this once for each key at each master; few other commands do.
  */
 uint64_t tally_renewals(struct masters *masters, size_t index);
 

@@ -14,7 +14,7 @@ struct trips {
     redlock_client *client;
     struct event *timer; /* ends the pause */
     size_t begun;        /* number of trips */
-    uint64_t began_ns;   /* of the latest */
+    uint64_t began_ns;   /* start of the latest trip */
     struct histogram times;
 };
 

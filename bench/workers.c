@@ -1,6 +1,6 @@
 /*
- * Two pipes carry the orders: nobody writes to them, and an order is given by closing its writing
- * end, which all workers see.
+ * Two pipes carry the orders. Nobody writes to them: closing the write end is the order, which all
+ * workers see.
  */
 #include "workers.h"
 
@@ -19,7 +19,7 @@
 enum order { BEGIN, END, ORDERS };
 
 struct workers {
-    pid_t owner; /* process that may end the workers: no fork of it */
+    pid_t owner; /* the process that may end the workers, not a fork of it */
     workers_work *work;
     void *arg;
     int readers[ORDERS]; /* -1: closed */
@@ -29,7 +29,7 @@ struct workers {
     pid_t pids[]; /* 0: ended */
 };
 
-/* The workers that exit() has to end; NULL: none. */
+/* The workers that exit() must end; NULL: none. */
 static struct workers *unfinished;
 
 static void close_end(int *end) {
@@ -49,13 +49,13 @@ static void end_at_exit(void) {
 static _Noreturn void become_worker(struct workers *workers, size_t index) {
     const struct workers_orders orders = {workers->readers[BEGIN], workers->readers[END]};
 
-    /* The handlers of the parent's event loop would tell the parent, which ends the run. */
+    /* The handlers of the parent's event loop would notify the parent, which would end the run. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     signal(SIGCHLD, SIG_DFL);
     close_end(&workers->writers[BEGIN]);
     close_end(&workers->writers[END]);
-    /* The parent may have ended before the signal was asked for. */
+    /* The parent may have ended before the death signal was set. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != workers->owner) {
         exit(EXIT_FAILURE);
     }

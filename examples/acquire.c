@@ -13,12 +13,12 @@
 struct job {
     redlock_client *client;
     redlock_lock *lock;
-    struct event *reminder; /* tells every few seconds what the request waits for */
-    struct event *work;     /* timer, in place of the work that needs the lock */
+    struct event *reminder; /* prints every few seconds what the request waits for */
+    struct event *work;     /* timer that stands for the work that needs the lock */
     int exit_code;
 };
 
-/* Closes the client, which releases held locks. Then the loop is empty, and the program ends. */
+/* Closes the client, which releases its locks. Then the loop is empty and the program ends. */
 static void give_up(struct job *job, const char *why) {
     fprintf(stderr, "%s\n", why);
     redlock_client_close(job->client, NULL, NULL);
@@ -27,7 +27,7 @@ static void give_up(struct job *job, const char *why) {
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct job *job = arg;
 
-    if (status != REDLOCK_OK) { /* the lock may not have been held to the end of the work */
+    if (status != REDLOCK_OK) { /* the lock may have been lost before the end of the work */
         give_up(job, redlock_explain(lock));
         return;
     }
@@ -94,8 +94,8 @@ static void start(struct job *job, struct event_base *base, int argc, char **arg
         return;
     }
     request.key = argv[1];
-    /* Time for five seconds of retries while another client holds the lock, and for masters that
-       are new, or were restarted, and grant nothing for max_ttl_ms. */
+    /* Time for 5 s of retries while another client holds the lock, plus max_ttl_ms, for which new
+       or restarted masters grant nothing. */
     request.wait_ms = options.max_ttl_ms + 5000;
     request.watchdog = true; /* renew it until it is released */
     request.on_lost = on_lost;
@@ -104,7 +104,7 @@ static void start(struct job *job, struct event_base *base, int argc, char **arg
         give_up(job, redlock_client_error(job->client));
         return;
     }
-    event_add(job->reminder, &three_seconds); /* without the timer, the program waits in silence */
+    event_add(job->reminder, &three_seconds); /* if this fails, the program waits silently */
 }
 
 int main(int argc, char **argv) {
@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: %s KEY NODE...\n", argv[0]);
         return 2;
     }
-    /* Without the flag, libevent's timers may be late by 4 ms. */
+    /* Without this flag, libevent's timers may be 4 ms late. */
     if ((config = event_config_new()) == NULL ||
         event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) != 0 ||
         (base = event_base_new_with_config(config)) == NULL ||

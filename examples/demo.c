@@ -1,6 +1,6 @@
 /*
- * Shows on the terminal what locks on five Redis masters do, and what they survive. Each step
- * checks its claims; the first claim that is false ends the demo with 1.
+ * Shows on the terminal what locks on five Redis masters do and what they survive. Each step checks
+ * its claims; the first false claim ends the demo with exit status 1.
  */
 #include "demo_stage.h"
 #include "demos.h"

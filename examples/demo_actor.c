@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A very long time: the actors have limits of their own, and report when these are reached. */
+/* A very long time: the actors have time limits of their own, and report when they reach them. */
 #define HEAR_LIMIT_MS 180000
 
-/* Actors that exit() has to end. */
+/* Actors that exit() must end. */
 static LIST_HEAD(, actor) unfinished = LIST_HEAD_INITIALIZER(unfinished);
 
 static void finish_at_exit(void) {
@@ -89,7 +89,7 @@ static int wait_for_change(const struct actor *actor, int flags) {
     return status;
 }
 
-/* Forgets an actor that has ended and was waited for. */
+/* Forgets an actor that has ended and was reaped. */
 static void forget(struct actor *actor) {
     LIST_REMOVE(actor, link);
     close(actor->channel);
@@ -110,7 +110,7 @@ static void read_lines(struct actor *actor) {
     ssize_t got;
 
     if (actor->count == sizeof(actor->lines)) {
-        actor->count = 0; /* a line too long to be waited for */
+        actor->count = 0; /* the line is too long: drop it */
     }
     got = recv(actor->channel, actor->lines + actor->count, sizeof(actor->lines) - actor->count,
                MSG_DONTWAIT);
@@ -127,7 +127,7 @@ static size_t line_length(const struct actor *actor) {
     return end == NULL ? 0 : (size_t)(end - actor->lines) + 1;
 }
 
-/* Is a stage_condition: whether the actor in `subject` has a line, or has ended. */
+/* A stage_condition: returns whether the actor in `subject` has a line or has ended. */
 static bool has_line_or_ended(struct stage *stage) {
     struct actor *actor = stage->subject;
 
@@ -137,7 +137,7 @@ static bool has_line_or_ended(struct stage *stage) {
     return line_length(actor) != 0 || actor->at_end;
 }
 
-/* Waits for the next line, takes it, and shows it. Returns false when no line came. */
+/* Waits for the next line, takes it and shows it. Returns false if no line came. */
 static bool next_line(struct stage *stage, struct actor *actor) {
     size_t length;
 
@@ -172,7 +172,7 @@ const char *actor_hear(struct stage *stage, struct actor *actor, const char *wor
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------ what it is told */
+/* ------------------------------------------------------------------------------ sending to it */
 
 bool actor_stop(struct actor *actor) {
     int status;

@@ -7,7 +7,7 @@
 
 #define ANSWER_LIMIT_MS 60000
 
-/* A question that is under way. */
+/* A question in progress. */
 struct asking {
     struct question *question;
     bool is_over;
@@ -69,7 +69,7 @@ int ask(struct stage *stage, struct question *question) {
     memset(question->text, 0, sizeof(question->text));
     if (connection != NULL) {
         ask_on(stage, connection, &asking);
-        /* Frees also the request of a question that is still under way. */
+        /* Also frees the request of a question still in progress. */
         evhttp_connection_free(connection);
     }
     return question->code;

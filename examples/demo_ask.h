@@ -1,4 +1,4 @@
-/* Asks a fenced_store, as a client without a lock. */
+/* Sends requests to a fenced_store, as a client without a lock. */
 #ifndef DEMO_ASK_H
 #define DEMO_ASK_H
 
@@ -14,11 +14,11 @@ struct question {
     const char *fence; /* NULL: none */
     const char *value; /* value to write; NULL: none */
 
-    int code;       /* status code of the answer; 0: no answer came */
-    char text[128]; /* body of the answer, without the newline at its end */
+    int code;       /* status code of the answer; 0: no answer */
+    char text[128]; /* body of the answer, without its final newline */
 };
 
-/* Asks the question, and runs the loop until the answer has come. Returns `code`. */
+/* Sends the question, and runs the loop until the answer is there. Returns `code`. */
 int ask(struct stage *stage, struct question *question);
 
 #endif

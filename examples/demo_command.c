@@ -1,4 +1,4 @@
-/* The command `redlock`: what people type, and what it does. */
+/* The command `redlock`, as people type it, and its effects. */
 #include "demo_look.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
@@ -18,7 +18,7 @@
 #define NOT_ACQUIRED 75
 #define LOST 76
 
-/* Lets a shell find the command, and the command its nodes. */
+/* Sets PATH, so that a shell finds the command, and the variable with the command's nodes. */
 static bool set_environment(struct stage *stage) {
     char nodes[STAGE_MASTERS * 96] = "";
     char path[4096];
@@ -32,7 +32,7 @@ static bool set_environment(struct stage *stage) {
     return setenv("REDLOCK_NODES", nodes, 1) == 0 && setenv("PATH", path, 1) == 0;
 }
 
-/* Shows a line and starts it in a shell. */
+/* Shows a command line and starts it in a shell. */
 static pid_t start(const char *line) {
     pid_t parent = getpid();
     pid_t pid;
@@ -82,7 +82,7 @@ static bool is_held(struct stage *stage) {
     return look_all_answer(stage, "EXISTS " KEY, "1");
 }
 
-/* Stops a quorum under a command that wants to live on. */
+/* Stops a quorum of masters under a command that ignores SIGTERM. */
 static bool lose_the_lock(struct stage *stage) {
     pid_t pid = start("redlock run --ttl 4s demo -- sh -c \"trap '' TERM; "
                       "while :; do sleep 0.1; done\"");

@@ -1,10 +1,10 @@
 /*
- * One story, told twice. Writer A takes the lock of an account, reads its balance, makes sure that
- * it holds the lock, and is stopped. The lock expires; writer B takes it, and pays in an amount.
- * Then writer A continues where it was stopped: it writes the balance that it had computed. A store
- * with a gate refuses the write; a store without a gate loses the amount of writer B.
+ * One story, played twice. Writer A takes the lock of an account, reads its balance, checks that it
+ * holds the lock, and is stopped. The lock expires; writer B takes it and pays in an amount. Then
+ * writer A continues where it was stopped: it writes the balance that it computed. A store with a
+ * gate refuses the write; a store without a gate loses the amount of writer B.
  *
- * The store and the writers are processes. The demo waits for their lines only, never for time.
+ * The store and the writers are processes. The demo waits only for their lines, never by time.
  */
 #include "demo_actor.h"
 #include "demo_ask.h"
@@ -57,14 +57,14 @@ static bool start_writer(struct scene *scene, struct actor *writer, const char *
     return actor_start(writer, name, argv);
 }
 
-/* Returns the fence that the writer tells; 0 when it tells none. */
+/* Returns the fence that the writer reports; 0 for none. */
 static uint64_t hear_fence(struct scene *scene, struct actor *writer) {
     const char *fence = actor_hear(scene->stage, writer, "acquired with fence ");
 
     return fence != NULL ? strtoull(fence, NULL, 10) : 0;
 }
 
-/* Asks the store itself whether the account holds `due`, instead of trusting the writers. */
+/* Checks at the store itself that the account holds `due`, instead of trusting the writers. */
 static bool holds(struct scene *scene, long due, const char *statement) {
     struct question question = {.verb = EVHTTP_REQ_GET, .object = ACCOUNT};
     bool is_so;
@@ -86,9 +86,9 @@ static bool open_account(struct scene *scene) {
 
 /* State of writer A when it is stopped. */
 struct past {
-    uint64_t began_ns; /* before it asked for the lock */
+    uint64_t began_ns; /* instant before it requested the lock */
     uint64_t fence;
-    uint64_t certain_ms; /* validity of its lock since began_ns, at least */
+    uint64_t certain_ms; /* minimum validity of its lock, counted from began_ns */
 };
 
 static bool stop_in_time(struct scene *scene, struct past *past) {
@@ -124,7 +124,7 @@ static bool overtake(struct scene *scene, const struct past *past) {
 
 /*
  * Lets writer A write its old balance. Returns its next line, valid until it writes another; NULL
- * when the story failed before that.
+ * if the story failed before that.
  */
 static const char *write_late(struct scene *scene, const char *option) {
     struct past past;
@@ -208,7 +208,7 @@ static bool by_hand(struct scene *scene) {
 
 struct act {
     const char *title;
-    bool (*play)(struct scene *scene); /* returns whether all its claims were true */
+    bool (*play)(struct scene *scene); /* returns whether all of its claims were true */
 };
 
 static const struct act acts[] = {

@@ -1,5 +1,5 @@
 /*
- * Takes a lock and holds it until the process is killed: for the demo of keys that stay.
+ * Takes a lock and holds it until the process is killed. Used by the demo of keys that stay.
  *
  *     demo_holder KEY TTL-MS LOCK-DELAY-MS NODE...
  */
@@ -38,9 +38,9 @@ int main(int argc, char **argv) {
     }
     options.nodes = (const char *const *)argv + 4;
     options.node_count = (size_t)argc - 4;
-    options.node_timeout_ms = 4000; /* generous: the machine may be busy */
+    options.node_timeout_ms = 4000; /* long, because the machine may be busy */
     options.stall_timeout_ms = 30000;
-    options.guards = REDLOCK_GUARDS_OFF; /* the masters were started for the demo, a moment ago */
+    options.guards = REDLOCK_GUARDS_OFF; /* the masters were just started for the demo */
     options.owner = "holder";
     if (redlock_client_create(base, &options, &client, &error) != REDLOCK_OK) {
         give_up(error.message);

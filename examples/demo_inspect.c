@@ -1,4 +1,4 @@
-/* Tells who holds a key, by owner label, and whether a fence is still the newest. */
+/* Shows the holder of a key, by owner label, and whether a fence is still the newest. */
 #include "demo_look.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
@@ -29,7 +29,7 @@ static bool is_over(struct stage *stage) {
 }
 
 /*
- * Waits for the answer, and returns its status. A refused call ends with the status of the refusal.
+ * Waits for the answer and returns its status. For a refused call, returns the refusal's status.
  */
 static redlock_status wait_for_answer(struct stage *stage, redlock_status accepted) {
     if (accepted != REDLOCK_OK) {

@@ -1,4 +1,4 @@
-/* Two programs want one lock: what the lock does, and what it survives. */
+/* Two programs compete for one lock: what the lock does and what it survives. */
 #include "demo_look.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
@@ -34,8 +34,8 @@ static bool first_lost(struct stage *stage) {
 }
 
 /*
- * Is a stage_condition: whether the third master has just renewed the key, so that the next renewal
- * is not due for a while.
+ * A stage_condition: returns whether the third master has just renewed the key, so that the next
+ * renewal is not due for a while.
  */
 static bool third_just_renewed(struct stage *stage) {
     return look_time_left(stage, 2, KEY) > TTL_MS * 9 / 10;
@@ -136,7 +136,7 @@ static bool kill_third(struct stage *stage) {
         return false;
     }
     /*
-     * The clock is read before the key's time: the key ends at the third master no earlier than
+     * The clock is read before the key's TTL: the key expires at the third master no earlier than
      * asked_ns + left_ms.
      */
     asked_ns = stage_now_ns();
@@ -197,8 +197,8 @@ static void show_masters(struct stage *stage) {
         printf("      127.0.0.1:%-8d %-8s ", masters_port(stage->masters, i), up ? "up" : "killed");
         if (token != NULL) {
             /*
-             * Prints the token's beginning, enough to compare: a whole token could release the
-             * lock.
+             * Prints only the beginning of the token, enough to compare: with the whole token
+             * anybody could release the lock.
              */
             printf("%-10.8s %" PRIu64 " ms\n", token, look_time_left(stage, i, KEY));
         } else {

@@ -1,4 +1,4 @@
-/* Asks the masters themselves what they hold. */
+/* Reads directly from the masters what they hold. */
 #ifndef DEMO_LOOK_H
 #define DEMO_LOOK_H
 
@@ -9,18 +9,17 @@
 #include <stdint.h>
 
 /*
- * Returns the key's value at one master, to be freed; NULL when the key is not there, or the master
- * was killed.
+ * Returns the key's value at one master, which the caller frees; NULL if the key is missing, or the
+ * master was killed.
  */
 char *look_token(struct stage *stage, size_t master, const char *key);
 
 /*
- * Returns the number of masters that hold the key with the token that most of them have: the token
- * of one holder.
+ * Returns the number of masters that hold the key with the most frequent token: that of one holder.
  */
 size_t look_holders(struct stage *stage, const char *key);
 
-/* Returns the rest of the key's TTL at one master, in ms; 0 when the key is not there. */
+/* Returns the key's remaining TTL at one master, in ms; 0 if the key is missing. */
 uint64_t look_time_left(struct stage *stage, size_t master, const char *key);
 
 /* Returns the number of masters that answer `command` with `expected`. */

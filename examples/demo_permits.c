@@ -1,4 +1,4 @@
-/* A semaphore: three programs may have it at once, and a fourth waits for one of them. */
+/* A semaphore: three programs hold it at the same time, and a fourth waits for one of them. */
 #include "demo_look.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
@@ -60,8 +60,8 @@ static bool refuse(struct stage *stage) {
 }
 
 /*
- * Is a stage_condition: whether a quorum has told the fourth program that the permit it tried is
- * taken, so that it has begun to wait.
+ * A stage_condition: returns whether a quorum has refused the fourth program the permit that it
+ * tried, so that it has begun to wait.
  */
 static bool fourth_was_denied(struct stage *stage) {
     redlock_node_report reports[STAGE_MASTERS];

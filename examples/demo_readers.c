@@ -1,4 +1,4 @@
-/* Readers share a key, and make room for a writer. */
+/* Readers share a key and make room for a writer. */
 #include "demo_look.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
@@ -18,7 +18,7 @@ static void ask(struct stage *stage, size_t program, uint64_t wait_ms) {
     stage_ask(stage, program, &request);
 }
 
-/* Acquires with one try. */
+/* Checks that one try of the program succeeds. */
 static bool acquires(struct stage *stage, size_t program, const char *statement) {
     ask(stage, program, 0);
     return stage_ends(stage, program, REDLOCK_OK, statement);

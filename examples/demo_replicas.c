@@ -1,4 +1,4 @@
-/* Masters with a replica each: a grant counts when the replica has confirmed it. */
+/* Masters with one replica each: a grant counts once the replica has confirmed it. */
 #include "demo_look.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
@@ -10,10 +10,10 @@
 
 #define KEY "demo:nightly-report"
 
-/* One replica of each master; they end with the demo, however that ends. */
+/* One replica of each master; they end with the demo, however the demo ends. */
 static struct masters *replicas;
 
-/* Returns the number of replicas that have the key now, without waiting for it. */
+/* Returns the number of replicas that have the key now. Does not wait. */
 static size_t replicated(void) {
     size_t count = 0;
 
@@ -31,7 +31,7 @@ static void ask(struct stage *stage, uint64_t wait_ms) {
     stage_ask(stage, FIRST, &request);
 }
 
-/* Is a stage_condition: whether all commands of the program were answered, also by slow masters. */
+/* A stage_condition: returns whether all commands of the program were answered, even slow ones. */
 static bool is_idle(struct stage *stage) {
     redlock_node_info infos[STAGE_MASTERS];
     size_t count = redlock_client_nodes(stage->programs[FIRST].client, infos, STAGE_MASTERS);
@@ -57,7 +57,7 @@ static bool are_followed(struct stage *stage) {
 
 /* ------------------------------------------------------------------------------------ the steps */
 
-/* Sends a command to a server. Returns whether the answer was OK. */
+/* Sends a command to a server. Returns whether it answered OK. */
 static bool does(struct masters *servers, size_t index, const char *command, int number) {
     char *answer = masters_query(servers, index, command, number);
     bool is_done = answer != NULL && strcmp(answer, "OK") == 0;

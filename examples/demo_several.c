@@ -1,4 +1,4 @@
-/* Several keys in one lock: all of them or none, and no deadlock, whatever their order. */
+/* Several keys in one lock: all of them or none, and no deadlock in whatever order they are. */
 #include "demo_look.h"
 #include "demo_screen.h"
 #include "demo_stage.h"
@@ -14,7 +14,7 @@
 #define C "demo:account:c"
 #define ROUNDS 10
 
-/* Long enough that no lock is renewed: each change at a master is then caused by a request. */
+/* So long that no lock is renewed: every change at a master is then caused by a request. */
 #define TTL_MS 30000
 
 static void ask(struct stage *stage, size_t program, const char *one, const char *other,
@@ -38,9 +38,9 @@ static bool is_refused(struct stage *stage, size_t program, const char *statemen
     return true;
 }
 
-/* ---------------------------------------------------------------------------- what masters hold */
+/* ---------------------------------------------------------------------------- the masters' keys */
 
-/* Returns the number of masters at which two keys have one value. */
+/* Returns the number of masters at which two keys have the same value. */
 static size_t count_alike(struct stage *stage, const char *one, const char *other) {
     size_t count = 0;
 
@@ -59,7 +59,7 @@ static bool all_hold_both(struct stage *stage) {
     return count_alike(stage, A, B) == STAGE_MASTERS && look_holders(stage, A) == STAGE_MASTERS;
 }
 
-/* Returns the number of changes of all masters' keys so far, by any client. */
+/* Returns the number of changes of keys at all masters so far, by any client. */
 static uint64_t count_changes(struct stage *stage) {
     static const char field[] = "rdb_changes_since_last_save:";
     uint64_t count = 0;
@@ -113,8 +113,8 @@ static bool any_has_both(struct stage *stage) {
 }
 
 /*
- * Lets both programs ask at once. Returns whether one of them got both keys, and then, after it had
- * released them, the other one.
+ * Lets both programs request the keys at once. Returns whether one of them got both keys, and the
+ * other one got them after the release.
  */
 static bool meet(struct stage *stage) {
     size_t winner;

@@ -13,9 +13,9 @@
 #define TICK_US 2000
 
 /*
- * Generous values, so that the demo shows the same on a busy machine: a round may take seconds, a
- * node be silent for half a minute, and a lock counts as lost a quarter of its TTL before the
- * masters would let go of the key.
+ * Long timeouts, so that the demo shows the same on a busy machine: a round may take seconds, a
+ * node may be silent for 30 s, and a lock counts as lost 1/4 of its TTL before the key expires at
+ * the masters.
  */
 #define NODE_TIMEOUT_MS 4000
 #define STALL_TIMEOUT_MS 30000
@@ -38,7 +38,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
     (void)arg;
 }
 
-/* Ends by exit(), which ends the masters; a signal's default would leave their folder behind. */
+/* Calls exit(), which ends the masters; the signal's default action would leave their folder. */
 static void on_interrupt(evutil_socket_t signal_number, short what, void *arg) {
     (void)what;
     (void)arg;
@@ -137,7 +137,7 @@ redlock_request stage_request(const char *key) {
     return request;
 }
 
-/* Records a request that was made. A refused request has ended at once. */
+/* Records a request. A refused request has ended at once. */
 static void record_asked(struct program *program, redlock_status accepted) {
     if (accepted != REDLOCK_OK) {
         program->lock = NULL;
@@ -237,7 +237,7 @@ static int create_program(struct stage *stage, struct program *program, const ch
     options.drift = DRIFT;
     options.name = "redlock-demo";
     options.owner = name;
-    options.guards = REDLOCK_GUARDS_OFF; /* the masters were started for the demo, a moment ago */
+    options.guards = REDLOCK_GUARDS_OFF; /* the masters were just started for the demo */
     if (redlock_client_create(stage->base, &options, &program->client, &error) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", error.message);
         return -1;

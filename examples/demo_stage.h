@@ -1,6 +1,6 @@
 /*
- * The stage of the demos: an event loop and five throwaway masters; and, in that loop, programs
- * (each a client of its own, as if it were another process) that want locks.
+ * The stage of the demos: an event loop, five throwaway masters, and, in that loop, programs that
+ * want locks (each a client of its own, as if it were another process).
  */
 #ifndef DEMO_STAGE_H
 #define DEMO_STAGE_H
@@ -23,7 +23,7 @@ struct masters;
 /* The programs' numbers. */
 enum { FIRST, SECOND, THIRD, FOURTH };
 
-/* A program that wants a lock, and the results that its callbacks have told. */
+/* A program that wants a lock, and the results that its callbacks reported. */
 struct program {
     redlock_client *client;
     redlock_lock *lock; /* while acquired, held or lost, and not released */
@@ -44,32 +44,33 @@ struct stage {
     struct event *tick;
     struct event *interrupt;
     struct event *termination;
-    void *subject; /* argument of a condition, besides the stage itself */
+    void *subject; /* argument of a condition, besides the stage */
 };
 
 /*
- * Makes the loop and the masters. Returns 0; or -1, after a message on stderr. stage_finish is due
+ * Creates the loop and the masters. Returns 0; or -1, after a message on stderr. Call stage_finish
  * in both cases.
  */
 int stage_init(struct stage *stage);
 
 /*
- * Makes `count` programs, with the owner labels "first", "second", ... Returns 0, or -1 on failure.
+ * Creates `count` programs with the owner labels "first", "second", ... Returns 0, or -1 on
+ * failure.
  */
 int stage_add_programs(struct stage *stage, size_t count);
 
-/* Closes the clients and ends the masters. Returns -1 when a client did not close in time. */
+/* Closes the clients and ends the masters. Returns -1 if a client did not close in time. */
 int stage_finish(struct stage *stage);
 
 /* ------------------------------------------------------------------------------------- the play */
 
 struct step {
     const char *title;
-    bool (*play)(struct stage *stage); /* returns whether all its claims were true */
+    bool (*play)(struct stage *stage); /* returns whether all of its claims were true */
 };
 
 /*
- * Plays the steps, up to the first that fails, and after each of them `show`, unless NULL. Returns
+ * Plays the steps up to the first that fails, and calls `show`, unless NULL, after each. Returns
  * whether all steps succeeded.
  */
 bool stage_play(struct stage *stage, const struct step *steps, size_t count,
@@ -81,31 +82,31 @@ uint64_t stage_now_ns(void);
 typedef bool stage_condition(struct stage *stage);
 bool stage_run_until(struct stage *stage, stage_condition *condition, uint64_t limit_ms);
 
-/* Runs the loop for a time, unless a program loses its lock. Returns whether no program did. */
+/* Runs the loop for a time, or until a program loses its lock. Returns whether no program did. */
 bool stage_run_for(struct stage *stage, uint64_t ms);
 
-/* Is a stage_condition: whether each program is connected to each master. */
+/* A stage_condition: returns whether each program is connected to each master. */
 bool stage_is_connected(struct stage *stage);
 
 /* --------------------------------------------------------------------------------- the programs */
 
-/* Returns a request for `key`, with one try and the watchdog. */
+/* Returns a request for `key` with one try and a watchdog. */
 redlock_request stage_request(const char *key);
 
 /*
- * Begin to acquire, or to release the program's lock. stage_await or stage_ends tells the result.
+ * Start to acquire or release the program's lock. stage_await or stage_ends reports the result.
  */
 void stage_ask(struct stage *stage, size_t program, const redlock_request *request);
 void stage_ask_release(struct stage *stage, size_t program);
 
-/* Runs the loop until the program's last request has ended, and returns its status. */
+/* Runs the loop until the program's last request has ended. Returns its status. */
 redlock_status stage_await(struct stage *stage, size_t program);
 
-/* Waits as stage_await does, checks that the status is `expected`, and says why if not. */
+/* Waits like stage_await, checks that the status is `expected`, and prints why if not. */
 bool stage_ends(struct stage *stage, size_t program, redlock_status expected,
                 const char *statement);
 
-/* Releases the program's lock, and checks that it was held to the end. */
+/* Releases the program's lock and checks that it was held to the end. */
 bool stage_releases(struct stage *stage, size_t program, const char *statement);
 
 #endif

@@ -51,8 +51,8 @@ static bool waits_for(struct stage *stage, size_t program, const char *key, cons
 /* ---------------------------------------------------------------------------------- min_hold_ms */
 
 /*
- * Returns the number of masters at which the key has no holder: its token is all zeros, before the
- * owner's label.
+ * Returns the number of masters at which nobody holds the key: its token, before the owner's label,
+ * is all zeros.
  */
 static size_t count_nobodys(struct stage *stage) {
     size_t count = 0;
@@ -120,7 +120,7 @@ static bool delay_nobody(struct stage *stage) {
 }
 
 /*
- * Starts the holder. Returns the validity of its lock, in ms, since before the start; 0 on failure.
+ * Starts the holder. Returns the validity of its lock, in ms from before the start; 0 on failure.
  */
 static uint64_t start_holder(struct stage *stage, struct actor *holder, const char *path) {
     const char *argv[5 + STAGE_MASTERS] = {path, DEVICE};

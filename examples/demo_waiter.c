@@ -1,5 +1,5 @@
 /*
- * Waits in line for a lock, and holds the lock until SIGTERM or its loss: for the demo of waiting.
+ * Queues for a lock and holds it until SIGTERM or its loss. Used by the demo of waiting.
  *
  *     demo_waiter NAME KEY TTL-MS NODE...
  */
@@ -74,9 +74,9 @@ static void begin(struct waiter *waiter, struct event_base *base, char **argv, i
     options.nodes = (const char *const *)argv + 4;
     options.node_count = (size_t)nodes;
     options.owner = argv[1];
-    options.node_timeout_ms = 4000; /* generous: the machine may be busy */
+    options.node_timeout_ms = 4000; /* long, because the machine may be busy */
     options.stall_timeout_ms = 30000;
-    options.guards = REDLOCK_GUARDS_OFF; /* the masters were started for the demo, a moment ago */
+    options.guards = REDLOCK_GUARDS_OFF; /* the masters were just started for the demo */
     if (redlock_client_create(base, &options, &waiter->client, &error) != REDLOCK_OK) {
         give_up(error.message);
     }

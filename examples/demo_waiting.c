@@ -1,4 +1,4 @@
-/* Waiting in line: a line goes on when programs are killed, or stopped. */
+/* Waiting in a queue: the queue moves on when programs are killed or stopped. */
 #include "demo_actor.h"
 #include "demo_look.h"
 #include "demo_screen.h"
@@ -18,7 +18,8 @@ enum { FIFTH = FOURTH + 1 };
 
 static struct actor waiters[WAITERS];
 
-/* ------------------------------------------------------------------------------------- the line */
+/* ------------------------------------------------------------------------------------- the queue
+ */
 
 /* The answer of an inspection. */
 struct sight {
@@ -46,8 +47,8 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
 }
 
 /*
- * Is a stage_condition: whether an inspection has told the text in `subject`. Asks again until one
- * does.
+ * A stage_condition: returns whether an inspection has reported the text in `subject`. Inspects
+ * again until one does.
  */
 static bool is_seen(struct stage *stage) {
     if (!sight.is_under_way && strcmp(sight.text, stage->subject) != 0) {
@@ -57,7 +58,7 @@ static bool is_seen(struct stage *stage) {
     return !sight.is_under_way && strcmp(sight.text, stage->subject) == 0;
 }
 
-/* Checks that inspections come to tell this text. */
+/* Waits until an inspection reports this text. Returns whether one did. */
 static bool sees(struct stage *stage, char *text) {
     sight = (struct sight){.is_under_way = false};
     stage->subject = text;
@@ -81,7 +82,7 @@ static bool start(struct stage *stage, size_t number) {
     return actor_start(&waiters[number], names[number], argv);
 }
 
-/* Waits until the program has the lock, and says how long that took. */
+/* Waits until the program has the lock, and prints how long that took. */
 static bool comes_next(struct stage *stage, size_t number, const char *statement) {
     uint64_t began_ns = stage_now_ns();
 

@@ -1,4 +1,4 @@
-/* The demos. Each shows one idea, and returns whether all its claims were true. */
+/* The demos. Each shows one idea, and returns whether all of its claims were true. */
 #ifndef DEMOS_H
 #define DEMOS_H
 

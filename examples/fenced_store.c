@@ -1,14 +1,14 @@
 /*
- * A key-value store over HTTP that refuses writers who have lost their lock and do not know it: the
- * gate of each object admits no fence that is smaller than one it has seen.
+ * A key-value store over HTTP that refuses writers that have lost their lock without knowing it:
+ * the gate of each object admits no fence smaller than one it has seen.
  *
  *     fenced_store [--without-gate] [PORT]        listens on 127.0.0.1; without PORT on a free one
  *
  *     PUT /accounts/7 HTTP/1.1       200 OK, and the object has the body as its value
  *     Fence: 1763722113000000        412: a holder with a larger fence was here before
  *                                    428: no fence; 400: not a fence
- *     GET /accounts/7 HTTP/1.1       200 OK and the value; 404: there is no value
- *     Fence: 1763722113000000        with a fence, as above; without, for clients that only read
+ *     GET /accounts/7 HTTP/1.1       200 OK and the value; 404: no value
+ *     Fence: 1763722113000000        checked as above; optional for clients that only read
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -30,7 +30,7 @@
 #define MAX_OBJECTS 1000
 #define MAX_VALUE 65536
 /*
- * Upper limit of fences, which no lock reaches. A request with such a fence would shut out all
+ * Upper limit of fences, which no lock reaches. A request with such a fence would lock out all
  * others for ever.
  */
 #define FENCE_LIMIT (UINT64_C(1) << 53)
@@ -125,7 +125,7 @@ static void refuse_stale(struct evhttp_request *request, uint64_t fence, uint64_
 }
 
 /*
- * Writes the value. Gate and value must change together: here nothing comes between them;
+ * Writes the value. Gate and value must change together: here nothing happens between the two;
  * elsewhere, use one transaction.
  */
 static void put(struct object *object, struct evhttp_request *request) {
@@ -180,7 +180,7 @@ static void serve_holder(struct store *store, const char *name, struct evhttp_re
 }
 
 /*
- * Serves a request. A read before a write must bring its fence, too: otherwise an older holder
+ * Serves a request. A read before a write must also carry the fence: otherwise an older holder
  * could still write between the two, and the newer holder would overwrite a value that it has never
  * seen.
  */

@@ -1,13 +1,13 @@
 /*
  * Pays an amount into an account in a fenced_store: takes a fenced lock, reads the balance, adds
- * the amount, writes the balance back. Begins anew when the store refuses.
+ * the amount, and writes the balance back. Starts over when the store refuses.
  *
  *     fenced_writer [--pause] AMOUNT STORE-PORT ACCOUNT redis://10.0.0.1 redis://10.0.0.2 ...
  *
- * Each action is told on stdout, a line each. With --pause the writer waits for a line on stdin at
- * the worst moment: after it has made sure that it holds the lock, and before it writes. There the
- * demo stops it. A process can be stopped between any two of its instructions, so that no check in
- * the writer could replace the check in the store.
+ * Prints each action on stdout, one line each. With --pause the writer waits for a line on stdin at
+ * the worst moment: after it has checked that it holds the lock, and before it writes. The demo
+ * stops it there. A process can be stopped between any two of its instructions, so no check in the
+ * writer can replace the check in the store.
  */
 #include <event2/buffer.h>
 #include <event2/event.h>
@@ -27,13 +27,13 @@
 
 struct writer {
     long amount;
-    const char *account; /* name in the store, and key of the lock */
+    const char *account; /* name in the store and key of the lock */
     bool pauses;
     redlock_client *client;
     redlock_lock *lock;
     struct evhttp_connection *store;
     unsigned tries;
-    long balance; /* balance that was read */
+    long balance; /* balance read from the store */
     bool is_paid;
     int exit_code;
 };
@@ -52,15 +52,15 @@ static void report(const char *format, ...) {
     fflush(stdout);
 }
 
-/* Closes the client, which releases held locks. Then the loop is empty, and the program ends. */
+/* Closes the client, which releases its locks. Then the loop is empty and the program ends. */
 static void give_up(struct writer *writer, const char *why) {
     fprintf(stderr, "fenced_writer: %s\n", why);
     redlock_client_close(writer->client, NULL, NULL);
 }
 
 /*
- * Ends the program, or begins anew after a refusal. A lock that was lost meanwhile is no failure:
- * the store has checked the fence.
+ * Ends the program, or starts over after a refusal. A lock that was lost in the meantime is not a
+ * failure: the store has checked the fence.
  */
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct writer *writer = arg;
@@ -86,7 +86,7 @@ static void release(struct writer *writer) {
 
 /* ------------------------------------------------------------------------------------ the store */
 
-/* Copies the body, without the newline at its end; "" when there is none. */
+/* Copies the body without its final newline; "" if there is none. */
 static void read_body(struct evhttp_request *reply, char *text, size_t size) {
     ev_ssize_t length = evbuffer_copyout(evhttp_request_get_input_buffer(reply), text, size - 1);
 
@@ -97,7 +97,7 @@ static void read_body(struct evhttp_request *reply, char *text, size_t size) {
 typedef void reply_cb(struct evhttp_request *reply, void *arg);
 
 /*
- * Sends a request with the fence to the store: writes *balance; or reads, when `balance` is NULL.
+ * Sends a request with the fence to the store: writes *balance, or reads if `balance` is NULL.
  */
 static void ask_store(struct writer *writer, const long *balance, reply_cb *on_reply) {
     struct evhttp_request *request = evhttp_request_new(on_reply, writer);
@@ -127,8 +127,7 @@ static void ask_store(struct writer *writer, const long *balance, reply_cb *on_r
 }
 
 /*
- * Returns whether the store did what it was asked for; otherwise the writer begins anew, or gives
- * up.
+ * Returns whether the store carried out the request; otherwise the writer starts over or gives up.
  */
 static bool is_done(struct writer *writer, struct evhttp_request *reply) {
     int code = reply != NULL ? evhttp_request_get_response_code(reply) : 0;
@@ -191,7 +190,7 @@ static void on_read(struct evhttp_request *reply, void *arg) {
         return;
     }
     read_body(reply, text, sizeof(text));
-    writer->balance = strtol(text, NULL, 10); /* an account that does not exist yet holds 0 */
+    writer->balance = strtol(text, NULL, 10); /* a new account holds 0 */
     report("read %ld", writer->balance);
     write_balance(writer);
 }
@@ -235,7 +234,7 @@ static bool create_client(struct writer *writer, struct event_base *base, char *
     options.nodes = (const char *const *)nodes;
     options.node_count = count;
     options.max_ttl_ms = TTL_MS;
-    options.node_timeout_ms = 4000; /* generous: the machine may be busy */
+    options.node_timeout_ms = 4000; /* long, because the machine may be busy */
     options.stall_timeout_ms = 30000;
     if (redlock_client_create(base, &options, &writer->client, &error) != REDLOCK_OK) {
         fprintf(stderr, "fenced_writer: %s\n", error.message);

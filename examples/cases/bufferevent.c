@@ -1,12 +1,12 @@
 /*
- * A server of locks over TCP, for scripts: a connection sends the name of a key in a line, waits
- * for the line "held", and has the lock until either side closes the connection.
+ * A TCP lock server for scripts: a connection sends the name of a key as one line, waits for the
+ * line "held", and has the lock until either side closes the connection.
  *
  *     cc -o bufferevent bufferevent.c $(pkg-config --cflags --libs redlock libevent_core)
  *     ./bufferevent PORT redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
  *
- * A connection and its lock may end in any order, also while SIGTERM drains the client: end() is
- * called by either. (Beyond `ulimit -n` libevent is kept busy: for a bound see the gateway.)
+ * A connection and its lock may end in any order, even while SIGTERM drains the client: either
+ * calls end(). (Beyond `ulimit -n` libevent keeps the CPU busy: for a bound see the gateway.)
  */
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -19,8 +19,8 @@
 #include <stdlib.h>
 
 struct connection {
-    struct bufferevent *stream; /* NULL: has ended */
-    redlock_lock *lock;         /* being acquired, or held; NULL: no key yet, or has ended */
+    struct bufferevent *stream; /* NULL: ended */
+    redlock_lock *lock;         /* being acquired, or held; NULL: no key yet, or ended */
     bool is_held;
 };
 
@@ -36,7 +36,7 @@ static void end(struct connection *connection) {
         redlock_release(connection->lock, NULL, NULL);
     } else if (connection->lock != NULL) {
         redlock_cancel(connection->lock);
-        return; /* on_result is yet to come */
+        return; /* on_result will follow */
     }
     free(connection);
 }
@@ -46,11 +46,11 @@ static void on_broken(struct bufferevent *stream, short what, void *arg) {
     end(arg);
 }
 
-/* The result of an acquisition, or the loss of its lock. */
+/* Reports the result of an acquisition, or the loss of its lock. */
 static void on_result(redlock_lock *lock, redlock_status status, void *arg) {
     struct connection *connection = arg;
     connection->is_held |= status == REDLOCK_OK;
-    connection->lock = connection->is_held ? lock : NULL; /* else it ends with this callback */
+    connection->lock = connection->is_held ? lock : NULL; /* otherwise it ends with this callback */
     if (status != REDLOCK_OK || connection->stream == NULL ||
         bufferevent_write(connection->stream, "held\n", 5) != 0) {
         end(connection);
@@ -63,11 +63,11 @@ static void on_input(struct bufferevent *stream, void *arg) {
     struct connection *connection = arg;
     char *key = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF);
     if (key != NULL && connection->lock == NULL && evbuffer_get_length(input) == 0) {
-        request.key = key; /* which is copied */
+        request.key = key; /* copied by redlock_acquire */
         request.wait_ms = REDLOCK_FOREVER, request.watchdog = true;
         request.on_lost = on_result, request.on_lost_arg = connection;
         if (redlock_acquire(client, &request, on_result, connection, &connection->lock) != 0) {
-            end(connection); /* no name of a key, or no memory */
+            end(connection); /* not a key, or out of memory */
         }
     } else if (key != NULL || evbuffer_get_length(input) > 1024) {
         end(connection);
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     redlock_options options = REDLOCK_OPTIONS_INIT;
     redlock_error error = {.message = "usage: bufferevent PORT NODE..., with a free port"};
-    signal(SIGPIPE, SIG_IGN); /* a client that goes away does not end the server */
+    signal(SIGPIPE, SIG_IGN); /* a client that disconnects must not end the server */
     address.sin_port = htons((in_port_t)(argc < 3 ? 0 : atoi(argv[1])));
     options.nodes = (const char *const *)argv + 2, options.node_count = (size_t)argc - 2;
     if (argc < 3 || (base = event_base_new()) == NULL ||

@@ -1,13 +1,13 @@
 /*
- * Runs a job that cron starts on many machines at one time: on one of them.
+ * Runs a job on only one of the machines on which cron starts it at the same time.
  *
  *     cc -o cron cron.c $(pkg-config --cflags --libs redlock libevent_core)
  *     * * * * *  cron KEY 30 'rotate-logs --all' redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
  *
- * The key stays taken for so many seconds (30), even if the job ends sooner: a machine whose clock
- * is behind finds it taken, and does not run the job once more. Choose more than the clocks differ
- * and wait_ms together, and less than the time from one run to the next. (SIGKILL ends this program
- * and the job's shell, but not what that had begun: `redlock run` ends all.)
+ * The key stays taken for 30 s (the argument), even if the job ends sooner: a machine whose clock
+ * is slow finds it taken, and does not run the job again. Choose more than the difference of the
+ * clocks plus wait_ms, and less than the time from one run to the next. (SIGKILL ends this program
+ * and the job's shell, but not processes that the shell started: `redlock run` ends all.)
  */
 #include <event2/event.h>
 #include <redlock.h>
@@ -23,11 +23,11 @@ static redlock_client *client;
 static redlock_lock *held;
 static struct event *child_ended;
 static const char *command;
-static pid_t child; /* leader of a process group; 0: the job does not run */
+static pid_t child; /* leader of a process group; 0: the job is not running */
 static int exit_code = EXIT_FAILURE;
 
 static void end(void) {
-    event_del(child_ended); /* or the loop would wait for signals */
+    event_del(child_ended); /* otherwise the loop would wait for signals */
     redlock_client_close(client, NULL, NULL);
 }
 
@@ -52,7 +52,7 @@ static void on_child_ended(evutil_socket_t fd, short what, void *arg) {
 }
 
 static void on_termination(int number) {
-    if (child <= 0 || kill(-child, SIGTERM) != 0) { /* else its end releases the lock */
+    if (child <= 0 || kill(-child, SIGTERM) != 0) { /* otherwise the job's end releases it */
         _exit(128 + number);
     }
 }
@@ -60,18 +60,18 @@ static void on_termination(int number) {
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     (void)status, (void)arg;
     fprintf(stderr, "the job is stopped: %s\n", redlock_explain(lock));
-    on_termination(SIGTERM); /* for a job that ignores it, see `redlock run` */
+    on_termination(SIGTERM); /* for jobs that ignore it see `redlock run` */
 }
 
 static void run_job(redlock_lock *lock) {
     held = lock;
     if ((child = fork()) == 0) {
         setpgid(0, 0);
-        prctl(PR_SET_PDEATHSIG, SIGTERM); /* ends with us, who renew the lock */
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* ends with its parent, which renews the lock */
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     } else if (child > 0) {
-        setpgid(child, child); /* whoever comes first, parent or child */
+        setpgid(child, child); /* parent and child both call it: either may be first */
     } else {
         perror("fork"), redlock_release(held, on_released, NULL);
     }
@@ -103,9 +103,9 @@ int main(int argc, char **argv) {
     options.nodes = (const char *const *)argv + 4;
     options.node_count = (size_t)argc - 4;
     request.key = argv[1], command = argv[3];
-    request.ttl_ms = request.min_hold_ms = hold_ms; /* above 30 s: options.max_ttl_ms */
-    request.wait_ms = 2000;  /* for machines that ask all at once, and late masters */
-    request.watchdog = true; /* a job may take longer */
+    request.ttl_ms = request.min_hold_ms = hold_ms; /* for more than 30 s set options.max_ttl_ms */
+    request.wait_ms = 2000;  /* for machines that all ask at once, and slow masters */
+    request.watchdog = true; /* the job may take longer */
     request.on_lost = on_lost;
     if (redlock_client_create(base, &options, &client, &error) != REDLOCK_OK ||
         redlock_acquire(client, &request, on_acquired, NULL, NULL) != REDLOCK_OK) {

@@ -1,5 +1,5 @@
 /*
- * An HTTP server that makes no report twice at a time, on however many machines it runs.
+ * An HTTP server that never creates a report twice at the same time, on any number of machines.
  *
  *     cc -o evhttp evhttp.c $(pkg-config --cflags --libs redlock libevent_core libevent_extra)
  *     ./evhttp PORT redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define AT_ONCE 1000 /* requests that wait or work; more are refused */
+#define AT_ONCE 1000 /* maximum number of requests that wait or work */
 
 struct report {
-    struct evhttp_request *request; /* ours until the reply */
+    struct evhttp_request *request; /* owned by us until the reply */
     redlock_lock *lock;
-    struct event *work; /* timer, in place of the work */
+    struct event *work; /* timer that stands for the work */
 };
 
 static struct event_base *base;
@@ -27,12 +27,12 @@ static redlock_client *client; /* NULL: closed */
 static int serving;
 
 static void end(struct report *report, int code, const char *reason) {
-    evhttp_send_reply(report->request, code, reason, NULL); /* also if the client went away */
+    evhttp_send_reply(report->request, code, reason, NULL); /* also if the client is gone */
     event_free(report->work);
     free(report), serving--;
 }
 
-/* The reply waits for the release, which tells whether the lock was held to the end. */
+/* Replies after the release, which reports whether the lock was held to the end. */
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     (void)lock;
     end(arg, status == REDLOCK_ELOST ? HTTP_INTERNAL : HTTP_OK, NULL);
@@ -43,7 +43,7 @@ static void on_work_done(evutil_socket_t fd, short what, void *arg) {
     redlock_release(((struct report *)arg)->lock, on_released, arg);
 }
 
-/* Stops the work. A client that is closed says so here, too, and releases the lock itself. */
+/* Stops the work. Also called when the client is closed, which releases the lock itself. */
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     (void)status;
     redlock_release(lock, NULL, NULL);
@@ -76,20 +76,20 @@ static void on_request(struct evhttp_request *http_request, void *arg) {
     serving++;
     report->request = http_request;
     request.key = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(http_request));
-    request.wait_ms = 5000; /* less than HTTP clients and proxies wait */
+    request.wait_ms = 5000; /* less than the timeouts of HTTP clients and proxies */
     request.watchdog = true;
     request.on_lost = on_lost;
     request.on_lost_arg = report;
     if (redlock_acquire(client, &request, on_acquired, report, NULL) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", redlock_client_error(client));
-        end(report, HTTP_BADREQUEST, "Not a Key"); /* or the client is closed */
+        end(report, HTTP_BADREQUEST, "Not a Key"); /* or the client was closed */
     }
 }
 
 static void on_closed(void *arg) {
     (void)arg;
     client = NULL;
-    event_base_loopexit(base, &(struct timeval){.tv_usec = 100000}); /* behind the last replies */
+    event_base_loopexit(base, &(struct timeval){.tv_usec = 100000}); /* after the last replies */
 }
 
 static void on_termination(evutil_socket_t fd, short what, void *arg) {
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
     redlock_error error = {.message = "usage: evhttp PORT NODE..., with a free port"};
     redlock_options options = REDLOCK_OPTIONS_INIT;
 
-    signal(SIGPIPE, SIG_IGN); /* a client that goes away does not end the server */
+    signal(SIGPIPE, SIG_IGN); /* a client that disconnects must not end the server */
     options.nodes = (const char *const *)argv + 2;
     options.node_count = (size_t)argc - 2;
     if (argc < 3 || (base = event_base_new()) == NULL || (http = evhttp_new(base)) == NULL ||

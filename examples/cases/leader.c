@@ -1,13 +1,13 @@
 /*
- * Of all processes that run this one leads, and does items of work, one after the other. On SIGTERM
- * it hands over; when it dies or hangs, another takes over. No item is lost or done twice.
+ * Of all processes that run this program, one leads and does items of work, one after the other. On
+ * SIGTERM it hands over; if it dies or hangs, another takes over. No item is lost or done twice.
  *
  *     cc -o leader leader.c $(pkg-config --cflags --libs redlock libevent_core)
  *     ./leader JOURNAL redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
  *
- * The lock sees to it that one process leads. The journal sees to it that a leader which hung, and
- * does not know yet that another leads, changes nothing: it refuses fences below its last one. Its
- * lines are "FENCE ITEMS-DONE"; the file and flock() stand for a database and its transactions.
+ * The lock ensures that one process leads. The journal ensures that a leader that hung, and does
+ * not yet know that another leads, changes nothing: it refuses fences below its last one. Its lines
+ * are "FENCE ITEMS-DONE"; the file and flock() stand for a database and its transactions.
  */
 #include <event2/event.h>
 #include <inttypes.h>
@@ -21,18 +21,18 @@ static redlock_client *client;
 static redlock_lock *held; /* NULL: another leads */
 static struct event *work, *termination;
 static const char *journal;
-static uint64_t done; /* number of items, as this leader knows it */
+static uint64_t done; /* number of items done, as far as this leader knows */
 static bool is_ending;
 
-/* Ends as a crash would: nothing more is done, and the lock ends with its TTL. A service manager
-   starts the process again, and it stands at the end of the line. */
+/* Ends like a crash: does nothing more, and the lock expires with its TTL. A service manager
+   restarts the process, which then queues as the last. */
 static _Noreturn void give_up(const char *why) {
     fprintf(stderr, "%s\n", why);
     exit(EXIT_FAILURE);
 }
 
-/* Records the item that is done, in one transaction which no earlier leader passes, and begins the
-   next one, for which a timer stands here. */
+/* Records the completed item, in one transaction that refuses earlier leaders, and begins the next
+   item, for which a timer stands here. */
 static void go_on(evutil_socket_t fd, short what, void *arg) {
     FILE *file = fopen(journal, "a+e");
     redlock_gate gate = REDLOCK_GATE_INIT;
@@ -47,14 +47,14 @@ static void go_on(evutil_socket_t fd, short what, void *arg) {
     if (!redlock_gate_admit(&gate, redlock_fence(held))) {
         give_up("refused: another has led since");
     }
-    done = what == EV_TIMEOUT ? done + 1 : last; /* not by the timer: this one begins to lead */
+    done = what == EV_TIMEOUT ? done + 1 : last; /* not the timer: this process starts to lead */
     fprintf(file, "%" PRIu64 " %" PRIu64 "\n", gate.fence, done);
-    if (fflush(file) != 0 || fclose(file) != 0) { /* fclose ends flock(), too */
+    if (fflush(file) != 0 || fclose(file) != 0) { /* fclose also ends flock() */
         give_up("cannot write the journal");
     }
-    if (is_ending) { /* between two items: the next leader finds noted what this one has done */
+    if (is_ending) { /* between two items: the journal has all that this leader has done */
         redlock_release(held, NULL, NULL);
-        redlock_client_close(client, NULL, NULL); /* then the loop is empty, and ends */
+        redlock_client_close(client, NULL, NULL); /* then the loop is empty and ends */
     } else if (event_add(work, &(struct timeval){.tv_usec = 20000}) != 0) {
         give_up("cannot add a timer");
     }
@@ -62,11 +62,11 @@ static void go_on(evutil_socket_t fd, short what, void *arg) {
 
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     (void)status, (void)arg;
-    give_up(redlock_explain(lock)); /* in the middle of an item, which another will do */
+    give_up(redlock_explain(lock)); /* in the middle of an item, which another process will do */
 }
 
-/* Records at once that this one leads, which shuts out all earlier leaders: one that wakes up later
-   could else finish an item that this one has read to be undone. */
+/* Records at once that this process leads, which locks out all earlier leaders: otherwise one that
+   wakes up later could finish an item that this process has read as not done. */
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     (void)arg;
     if (status == REDLOCK_OK) {
@@ -83,7 +83,7 @@ static void on_termination(evutil_socket_t fd, short what, void *arg) {
     event_del(termination); /* a second SIGTERM ends the process at once */
     is_ending = true;
     if (held == NULL) {
-        redlock_client_close(client, NULL, NULL); /* leaves the line */
+        redlock_client_close(client, NULL, NULL); /* leaves the queue */
     }
 }
 
@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     options.nodes = (const char *const *)argv + 2;
     options.node_count = (size_t)argc - 2;
     request.key = "leader";
-    request.ttl_ms = 3000; /* so long after a crash another takes over, at the latest */
+    request.ttl_ms = 3000; /* maximum time after a crash until another takes over */
     request.wait_ms = REDLOCK_FOREVER;
     request.watchdog = request.fenced = true;
     request.on_lost = on_lost;

@@ -1,5 +1,5 @@
 /*
- * Does a short piece of work under a lock: the least that a careful program does.
+ * Does a short piece of work under a lock: the minimum of a careful program.
  *
  *     cc -o minimal minimal.c $(pkg-config --cflags --libs redlock libevent_core)
  *     ./minimal orders:42 redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
@@ -17,13 +17,13 @@ struct program {
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct program *program = arg;
 
-    if (status == REDLOCK_ELOST) { /* the masters had lost it before */
+    if (status == REDLOCK_ELOST) { /* the masters lost it before the release */
         fprintf(stderr, "another may have worked too: %s\n", redlock_explain(lock));
     } else {
-        puts("released"); /* at the latest with its TTL, if too few masters answered now */
+        puts("released"); /* with its TTL, if too few masters answered */
         program->exit_code = EXIT_SUCCESS;
     }
-    redlock_client_close(program->client, NULL, NULL); /* then the loop is empty, and ends */
+    redlock_client_close(program->client, NULL, NULL); /* then the loop is empty and ends */
 }
 
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
@@ -34,12 +34,12 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         redlock_client_close(program->client, NULL, NULL);
         return;
     }
-    /* Work that takes longer than a moment keeps the loop from its renewals. Such work goes on in
-       later callbacks, and stops when on_lost is called: see acquire.c and several.c. */
+    /* Long work would keep the loop from renewing the lock. Do such work in later callbacks, and
+       stop when on_lost is called: see acquire.c and several.c. */
     puts("acquired");
     if (redlock_validity_ms(lock) == 0) {
         fputs("the work took longer than the lock was valid\n", stderr);
-        redlock_client_close(program->client, NULL, NULL); /* releases it, too */
+        redlock_client_close(program->client, NULL, NULL); /* also releases the lock */
     } else if (redlock_release(lock, on_released, program) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", redlock_client_error(program->client));
         redlock_client_close(program->client, NULL, NULL);

@@ -1,10 +1,10 @@
 /*
- * Does thousands of jobs, each under the lock of its customer, AT_ONCE of them at a time.
+ * Does thousands of jobs, each under the lock of its customer, at most AT_ONCE at a time.
  *
  *     cc -o pool pool.c $(pkg-config --cflags --libs redlock libevent_core)
  *     ./pool JOBS redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
  *
- * Requests that wait need no thread, but memory, and room at the masters: so a pool has a bound.
+ * Waiting requests need no thread, but memory, also at the masters: so the pool has a bound.
  */
 #include <event2/event.h>
 #include <redlock.h>
@@ -18,7 +18,7 @@ struct worker {
     long job;
     bool is_done;
     redlock_lock *lock;
-    struct event *work; /* timer, in place of the job's work */
+    struct event *work; /* timer that stands for the job's work */
 };
 
 static struct event_base *base;
@@ -27,7 +27,7 @@ static long jobs, next_job, done, failed, working, most; /* numbers of jobs */
 
 static void begin(struct worker *worker);
 
-/* Counts a job, and begins another. A release that too few masters answer is no loss. */
+/* Counts a job and begins another. A release that too few masters answer is not a loss. */
 static void on_ended(redlock_lock *lock, redlock_status status, void *arg) {
     struct worker *worker = arg;
 
@@ -45,7 +45,7 @@ static void on_work_done(evutil_socket_t fd, short what, void *arg) {
     struct worker *worker = arg;
 
     (void)fd, (void)what;
-    worker->is_done = redlock_validity_ms(worker->lock) > 0; /* no other had the customer so far */
+    worker->is_done = redlock_validity_ms(worker->lock) > 0; /* nobody else had the customer */
     redlock_release(worker->lock, on_ended, worker);
 }
 
@@ -63,7 +63,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     if (status != REDLOCK_OK) {
         on_ended(lock, status, worker);
     } else if (event_add(worker->work, &(struct timeval){.tv_usec = 1000}) != 0) {
-        exit(EXIT_FAILURE); /* no memory: locks end with their TTL */
+        exit(EXIT_FAILURE); /* out of memory: the locks expire with their TTL */
     }
 }
 
@@ -80,13 +80,13 @@ static void begin(struct worker *worker) {
         request.on_lost_arg = worker;
         if (redlock_acquire(client, &request, on_acquired, worker, NULL) != REDLOCK_OK) {
             fprintf(stderr, "%s\n", redlock_client_error(client));
-            failed += jobs - worker->job, next_job = jobs; /* without memory: no more */
+            failed += jobs - worker->job, next_job = jobs; /* out of memory: skip the rest */
         } else if (++working > most) {
             most = working;
         }
     }
     if (working == 0 && next_job == jobs) {
-        redlock_client_close(client, NULL, NULL); /* then the loop is empty, and ends */
+        redlock_client_close(client, NULL, NULL); /* then the loop is empty and ends */
     }
 }
 

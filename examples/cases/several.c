@@ -1,12 +1,12 @@
 /*
- * Moves all files of one folder, but hidden ones, into another, with both folders locked: programs
- * that lock a folder find all of these there, or none.
+ * Moves all files of one folder, except hidden ones, into another, with both folders locked:
+ * programs that lock a folder find all of these files there, or none.
  *
  *     cc -o several several.c $(pkg-config --cflags --libs redlock libevent_core)
  *     ./several FROM TO redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
  *
  * Both keys are one lock: programs that name two folders in opposite orders never wait for each
- * other with half of their keys. (If this one dies half-way, the next run moves the rest.)
+ * other with half of their keys. (If a run dies half-way, the next one moves the rest.)
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define STEP 10 /* files that are moved before the loop, with its renewals, has a turn */
+#define STEP 10 /* files moved before the loop, with its renewals, gets a turn */
 
 static redlock_client *client;
 static redlock_lock *held;
@@ -30,17 +30,17 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
         fprintf(stderr, "another may have seen the folders: %s\n", redlock_explain(lock));
         has_failed = 1;
     }
-    redlock_client_close(client, NULL, NULL); /* then the loop is empty, and ends */
+    redlock_client_close(client, NULL, NULL); /* then the loop is empty and ends */
 }
 
-/* Moves some files. Long work is cut into steps: a loop that is kept busy cannot renew the lock. */
+/* Moves some files. Long work is split into steps, because a busy loop cannot renew the lock. */
 static void on_step(evutil_socket_t fd, short what, void *arg) {
     struct dirent *entry = NULL;
     int count = 0;
 
     (void)fd, (void)what, (void)arg;
     if (redlock_validity_ms(held) == 0) {
-        return; /* this process was stopped for a while: on_lost is about to be called */
+        return; /* the process was stopped for a while: on_lost will follow */
     }
     while (count < STEP && (errno = 0, entry = readdir(from)) != NULL) {
         if (entry->d_name[0] != '.') {
@@ -63,7 +63,7 @@ static void on_step(evutil_socket_t fd, short what, void *arg) {
 
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     (void)status, (void)arg;
-    event_del(work); /* before the next step: another may hold the folders */
+    event_del(work); /* another client may now hold the folders */
     has_failed = 1;
     redlock_release(lock, on_released, NULL);
 }
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
     }
     options.nodes = (const char *const *)argv + 3;
     options.node_count = (size_t)argc - 3;
-    request.keys = (const char *const *)argv + 1; /* all programs name a folder alike */
+    request.keys = (const char *const *)argv + 1; /* programs must agree on these names */
     request.key_count = 2;
     request.wait_ms = 60000;
     request.watchdog = true;

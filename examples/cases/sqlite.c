@@ -1,11 +1,11 @@
 /*
- * Pays into an account in SQLite, which refuses a holder that has lost its lock and does not know
- * it: each row keeps the largest fence that it has seen, and no smaller one passes.
+ * Pays into an account in SQLite, which refuses a holder that has lost its lock without knowing it:
+ * each row keeps the largest fence that it has seen, and admits no smaller one.
  *
  *     cc -o sqlite sqlite.c $(pkg-config --cflags --libs redlock libevent_core sqlite3)
  *     ./sqlite DATABASE ACCOUNT AMOUNT redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
  *
- * The lock is for the second of work between reading and writing; for less, a transaction does.
+ * The lock is for the 1 s of work between reading and writing; for less, a transaction is enough.
  */
 #include <event2/event.h>
 #include <redlock.h>
@@ -16,7 +16,7 @@
 static struct event_base *base;
 static redlock_client *client;
 static redlock_lock *held;
-static struct event *work; /* timer, in place of the work */
+static struct event *work; /* timer that stands for the work */
 static sqlite3 *database;
 static const char *account;
 static long long balance;
@@ -25,19 +25,19 @@ static int exit_code = EXIT_FAILURE;
 
 static const char make_table[] = "CREATE TABLE IF NOT EXISTS accounts (name TEXT PRIMARY KEY,"
                                  " balance INTEGER NOT NULL, fence INTEGER NOT NULL)";
-/* Leaves its fence, too: else an earlier holder could still write behind the reading. */
+/* Also stores the fence: otherwise an earlier holder could still write after this read. */
 static const char read_balance[] = "INSERT INTO accounts VALUES (?1, 0, ?2) ON CONFLICT (name)"
                                    " DO UPDATE SET fence = ?2 WHERE fence <= ?2 RETURNING balance";
 static const char write_balance[] = "UPDATE accounts SET balance = ?3, fence = ?2"
                                     " WHERE name = ?1 AND fence <= ?2 RETURNING balance";
 
-/* Runs a statement, a transaction of its own. Without a row, the fence was too small. */
+/* Runs a statement as a transaction of its own. If it returns no row, the fence was too small. */
 static bool run(const char *sql) {
     sqlite3_stmt *statement = NULL;
     bool has_passed = false;
     int result;
 
-    sqlite3_prepare_v2(database, sql, -1, &statement, NULL); /* if it fails, so does all else */
+    sqlite3_prepare_v2(database, sql, -1, &statement, NULL); /* if it fails, so do the next calls */
     sqlite3_bind_text(statement, 1, account, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 2, (sqlite3_int64)redlock_fence(held));
     sqlite3_bind_int64(statement, 3, balance); /* read_balance has no third parameter */
@@ -67,7 +67,7 @@ static void on_work_done(evutil_socket_t fd, short what, void *arg) {
     end(held);
 }
 
-/* Spares the rest of the work, which would be refused. */
+/* Skips the rest of the work, which would be refused. */
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     (void)status, (void)arg;
     fprintf(stderr, "lost: %s\n", redlock_explain(lock));

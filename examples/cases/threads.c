@@ -1,11 +1,11 @@
 /*
- * Does jobs on several cores: each thread has a loop and a client of its own, and keys of its own.
+ * Does jobs on several cores: each thread has its own loop, its own client and its own keys.
  *
  *     cc -pthread -o threads threads.c $(pkg-config --cflags --libs redlock libevent_core)
  *     ./threads redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3 <FILE-OF-KEYS
  *
- * A thread shares nothing with others but a pair of sockets with main, so there is no mutex. Jobs
- * of one key stand in line inside one client; those of two clients would meet at the masters only.
+ * A thread shares nothing but a pair of sockets with main, so there is no mutex. Jobs for one key
+ * queue inside one client; those of two clients would meet only at the masters.
  */
 #include <event2/event.h>
 #include <pthread.h>
@@ -16,24 +16,24 @@
 #include <unistd.h>
 
 #define THREADS 4
-#define AT_ONCE 100 /* jobs of one thread: the next ones stay in the socket, and then with main */
+#define AT_ONCE 100 /* jobs of one thread; further ones stay in the socket, then with main */
 
 struct thread {
     pthread_t id;
-    int jobs[2]; /* sockets: main's, and the thread's */
+    int jobs[2]; /* main's socket and the thread's */
     redlock_client *client;
-    struct event *input; /* awaited while there is room for a job */
-    int working;         /* number of jobs, and 1 for main until there are no more */
+    struct event *input; /* pending while there is room for a job */
+    int working;         /* number of jobs, plus 1 until main has no more */
     long done;           /* number of jobs */
 };
 
-static redlock_options options = REDLOCK_OPTIONS_INIT; /* only read, once there are threads */
+static redlock_options options = REDLOCK_OPTIONS_INIT; /* read-only once there are threads */
 
 static void leave(struct thread *thread) {
     if (thread->working-- == AT_ONCE) {
         event_add(thread->input, NULL);
     } else if (thread->working == 0) {
-        redlock_client_close(thread->client, NULL, NULL); /* then the loop is empty, and ends */
+        redlock_client_close(thread->client, NULL, NULL); /* then the loop is empty and ends */
     }
 }
 
@@ -42,7 +42,7 @@ static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     leave(arg);
 }
 
-/* Does the work, which is short: for longer work see pool.c. */
+/* Does the work, which is short; for longer work see pool.c. */
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     if (status != REDLOCK_OK || redlock_release(lock, on_released, arg) != REDLOCK_OK) {
         fprintf(stderr, "%s\n", redlock_explain(lock));
@@ -68,7 +68,7 @@ static void on_input(evutil_socket_t fd, short what, void *arg) {
         }
         fprintf(stderr, "%s\n", redlock_client_error(thread->client));
     }
-    leave(thread); /* a job that is refused, or main, which has closed its end */
+    leave(thread); /* a refused job, or main has closed its end */
 }
 
 static void *run(void *arg) {
@@ -108,7 +108,7 @@ int main(int argc, char **argv) {
         }
         if (length > 255 || send(threads[hash % THREADS].jobs[0], key, length, 0) < 0) {
             fprintf(stderr, "%s: longer than 255 bytes, or not sent\n", key), exit(2);
-        } /* it waits while the socket is full */
+        } /* blocks while the socket is full */
     }
     for (int i = 0; i < THREADS; i++) {
         close(threads[i].jobs[0]), pthread_join(threads[i].id, NULL), close(threads[i].jobs[1]);

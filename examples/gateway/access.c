@@ -36,7 +36,7 @@ static bool is_zero(const char *text) {
     return text[0] != '\0' && text[strspn(text, "0")] == '\0';
 }
 
-/* Returns whether all headers have names as RFC 9110 has them. evhttp takes any: "Host " too. */
+/* Returns whether all header names conform to RFC 9110. evhttp accepts any, even "Host ". */
 static bool are_named(const struct exchange *exchange) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789!#$%&'*+-.^_`|~";
@@ -50,7 +50,8 @@ static bool are_named(const struct exchange *exchange) {
     return true;
 }
 
-/* Returns whether evhttp reads a body behind such a request. Others' it takes for a request. */
+/* Returns whether evhttp reads a body after such a request. Otherwise it parses one as a request.
+ */
 static bool reads_bodies(const struct exchange *exchange) {
     const unsigned with_body = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_PUT |
                                EVHTTP_REQ_PATCH | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS;
@@ -58,7 +59,7 @@ static bool reads_bodies(const struct exchange *exchange) {
     return (evhttp_request_get_command(exchange->connection->request) & with_body) != 0;
 }
 
-/* Returns the header at fault, or NULL. */
+/* Returns the header that makes the framing ambiguous, or NULL. */
 static const char *find_doubt(const struct exchange *exchange) {
     static const char *const single[] = {"Host", "Content-Length", "Origin", "Authorization",
                                          "Content-Type"};
@@ -73,7 +74,7 @@ static const char *find_doubt(const struct exchange *exchange) {
         return "Host";
     }
     if (header(exchange, "Transfer-Encoding") !=
-        NULL) { /* evhttp takes " f" for a size, and "+f" */
+        NULL) { /* evhttp accepts " f" and "+f" as a size */
         return "Transfer-Encoding";
     }
     if (length != NULL && !(reads_bodies(exchange) ? is_number(length) : is_zero(length))) {
@@ -86,7 +87,7 @@ bool access_is_plain(const struct exchange *exchange) {
     const char *doubt = find_doubt(exchange);
     char where[64];
 
-    /* evhttp would send an answer without a length, and go on behind it, whatever it says. */
+    /* evhttp would send an answer without a length, and then continue on the connection. */
     if (evhttp_request_get_command(exchange->connection->request) == EVHTTP_REQ_CONNECT) {
         connection_drop(exchange->connection);
         return false;
@@ -121,7 +122,7 @@ static bool is_address_of(const struct settings *settings, const char *host, siz
     return is_host(host, length, strchr(settings->address, ':') ? bracketed : settings->address);
 }
 
-/* Returns whether a value of the header Host is a name of this server, with any port or none. */
+/* Returns whether a value of the Host header is a name of this server, with any port or none. */
 static bool is_own(const struct settings *settings, const char *host) {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
     size_t length = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");

@@ -1,10 +1,10 @@
 /*
- * The right to ask.
+ * Access control.
  *
- * With tokens, clients have it that show one. Without, programs of this machine have it, and no
- * page of a browser but the gateway's own. A page of another site can have a browser send requests
- * to 127.0.0.1, which are told by their Origin or Sec-Fetch-Site; and it can have its own name lead
- * to 127.0.0.1 (DNS rebinding), which is told by the name in Host.
+ * With tokens, only clients that send one have access. Without tokens, programs on this machine
+ * have access, and in browsers only the gateway's own page. A page of another site can make a
+ * browser send requests to 127.0.0.1, which Origin or Sec-Fetch-Site reveals; and it can make its
+ * own name resolve to 127.0.0.1 (DNS rebinding), which the name in Host reveals.
  */
 #ifndef ACCESS_H
 #define ACCESS_H
@@ -14,13 +14,13 @@
 struct exchange;
 
 /*
- * Returns whether the request's framing leaves no doubt where it ends, which a proxy in front might
- * see otherwise; and whether it has one Host, and headers with names. Answers otherwise, and has
- * the connection closed; closes it without an answer to CONNECT.
+ * Returns whether the request's framing is unambiguous, so that a proxy in front must see the same
+ * end, and whether it has exactly one Host and valid header names. If not, answers and has the
+ * connection closed; CONNECT closes it without an answer.
  */
 bool access_is_plain(const struct exchange *exchange);
 
-/* Returns whether the request may be served; answers otherwise. */
+/* Returns whether the request may be served; if not, answers it. */
 bool access_is_granted(const struct exchange *exchange, bool is_public);
 
 #endif

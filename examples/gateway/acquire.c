@@ -1,11 +1,11 @@
 /*
- * A request for a lock becomes a waiter, and is handed to the library. When the lock is acquired
- * the waiter ends, its hold has the lock, and the client is told. Until the answer has been
- * written, a connection that breaks gives the lock back: nobody else knows its id. Afterwards the
- * lock's TTL cares for clients that have died.
+ * A request for a lock becomes a waiter, and is passed to the library. When the lock is acquired,
+ * the waiter ends, its hold gets the lock, and the client is notified. If the connection breaks
+ * before the answer has been written, the lock is released: nobody knows its id. After that, the
+ * lock's TTL covers clients that have died.
  *
- * A connection that breaks while the request waits cancels the request. The library's callback
- * comes nevertheless, perhaps with a lock that was acquired at that very time, which is given back.
+ * If the connection breaks while the request waits, the request is canceled. The library still
+ * calls back, perhaps with a lock that was acquired at that very moment, which is released.
  */
 #include "answer.h"
 #include "escape.h"
@@ -29,9 +29,9 @@ static void end_waiter(struct waiter *waiter) {
 /* ------------------------------------------------------------------------------- a lock's end */
 
 /*
- * Ends a hold whose lock nobody released: its time is over, or masters lost it. The library tells
- * that a moment before the time is over, so that a holder can stop. The HTTP client is not told,
- * and has that moment.
+ * Ends a hold whose lock nobody released: its validity is over, or masters lost it. The library
+ * calls this a moment before the validity ends, so that a holder can stop. The HTTP client is not
+ * notified, and keeps that moment.
  */
 static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     struct hold *hold = arg;
@@ -47,9 +47,10 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     }
 }
 
-/* ---------------------------------------------------------------------------- the lock is here */
+/* ---------------------------------------------------------------------------- the lock is acquired
+ */
 
-/* Gives a lock back whose news did not get through. */
+/* Releases a lock whose answer could not be delivered. */
 static void on_unwritten(void *arg) {
     struct hold *hold = arg;
 
@@ -58,7 +59,7 @@ static void on_unwritten(void *arg) {
     hold_give_back(hold);
 }
 
-/* Records that the news has been written. */
+/* Records that the answer has been written. */
 static void on_written(void *arg) {
     struct hold *hold = arg;
 
@@ -155,7 +156,7 @@ static void on_broken(void *arg) {
     redlock_cancel(waiter->hold->lock);
 }
 
-/* The terms of a request, as its body tells them. */
+/* The terms of a request, from its body. */
 struct terms {
     uint64_t ttl_ms;
     uint64_t wait_ms;
@@ -192,7 +193,7 @@ static bool read_terms(const struct exchange *exchange, struct terms *terms) {
     return is_good;
 }
 
-/* Answers where the gateway has as much to do as it may. Returns whether there is room. */
+/* Returns whether the gateway has room for one more request; if not, answers. */
 static bool has_room(const struct exchange *exchange) {
     const struct gateway *gateway = exchange->gateway;
 
@@ -235,7 +236,7 @@ static void drop_waiter(struct waiter *waiter) {
     end_waiter(waiter);
 }
 
-/* Hands the request to the library. Returns its status. */
+/* Passes the request to the library. Returns its status. */
 static redlock_status ask(const struct exchange *exchange, const struct terms *terms,
                           struct waiter *waiter) {
     redlock_request request = REDLOCK_REQUEST_INIT;

@@ -59,7 +59,7 @@ void answer_counts(void (*write)(const char *route, int status, uint64_t count, 
     }
 }
 
-/* Counts an answer, and returns the phrase of its status. */
+/* Counts an answer. Returns the reason phrase of its status. */
 static const char *count(const struct connection *connection, int status) {
     for (size_t i = 0; i < STATUS_COUNT; i++) {
         if (statuses[i].status == status) {
@@ -74,7 +74,7 @@ static void add_header(struct connection *connection, const char *name, const ch
     evhttp_add_header(evhttp_request_get_output_headers(connection->request), name, value);
 }
 
-/* Adds the headers of all answers: nothing is kept, guessed, framed, or loaded from elsewhere. */
+/* Adds the headers of all answers: no caching, sniffing, framing, or content from other sites. */
 static void add_headers(struct connection *connection, const char *type) {
     if (type != NULL) {
         add_header(connection, "Content-Type", type);
@@ -98,12 +98,12 @@ static void send_reply(struct connection *connection, int status, const char *ty
     char length[24];
 
     add_headers(connection, type);
-    if (is_head && body != NULL) { /* evhttp adds none then */
+    if (is_head && body != NULL) { /* evhttp then adds none */
         snprintf(length, sizeof(length), "%zu", evbuffer_get_length(body));
         add_header(connection, "Content-Length", length);
     }
     connection_answer(connection);
-    /* evhttp would send a body to HEAD, too: the client would take it for the next answer. */
+    /* evhttp would also send a body to HEAD, which the client would take for the next answer. */
     evhttp_send_reply(request, status, phrase, is_head ? NULL : body);
 }
 
@@ -112,7 +112,7 @@ static void send_text(struct connection *connection, int status, const char *typ
     struct evbuffer *body = evbuffer_new();
 
     if (body == NULL || evbuffer_add_printf(body, "%s\n", text) < 0) {
-        connection_drop(connection); /* no memory even for the news of that */
+        connection_drop(connection); /* no memory even to say so */
     } else {
         send_reply(connection, status, type, body);
     }
@@ -154,7 +154,7 @@ void answer_empty(struct connection *connection) {
     send_reply(connection, 204, NULL, NULL);
 }
 
-/* Sends what is left to say without memory for JSON. */
+/* Sends a problem without JSON, when out of memory. */
 static void send_bare(struct connection *connection, const struct problem_row *row) {
     char text[256];
 
@@ -164,7 +164,7 @@ static void send_bare(struct connection *connection, const struct problem_row *r
     send_text(connection, row->status, "application/problem+json", text);
 }
 
-/* Sends the problem, with further members, which it takes: NULL where memory was too little. */
+/* Sends the problem with further members, whose reference it takes; NULL: out of memory. */
 static void send_problem(struct connection *connection, enum problem problem, const char *detail,
                          json_t *members) {
     const struct problem_row *row = &problems[problem];

@@ -1,10 +1,11 @@
 /*
- * One connection: its states, and its end.
+ * One connection: its states and its end.
  *
- * While a request is served evhttp does not read. So a connection that breaks meanwhile is not seen
- * by evhttp, and what a client sends ahead stays in the socket. An edge-triggered event on a
- * duplicate of the descriptor sees the end: libevent would not mix its own events on one descriptor
- * with edge-triggered ones; and EV_CLOSED, which needs no edge, does not report resets.
+ * While a request is served, evhttp does not read: it does not notice when the connection breaks,
+ * and bytes that a client sends ahead stay in the socket. Therefore an edge-triggered event on a
+ * duplicate of the descriptor detects the end: a duplicate, because libevent does not mix its own
+ * events with edge-triggered ones on one descriptor; and not EV_CLOSED, which needs no edge,
+ * because it does not report resets.
  */
 #include "connections.h"
 #include "gateway.h"
@@ -21,9 +22,9 @@
 #include <unistd.h>
 
 /*
- * Bound on what is read of a connection, and not yet understood: a whole request fits in. evhttp
- * has none for the line of a chunk's size. (A high watermark would have libevent call evhttp in a
- * loop.)
+ * Maximum number of bytes read from a connection but not yet parsed: a whole request fits. evhttp
+ * has no bound on the line with a chunk's size. (A high watermark would make libevent call evhttp
+ * in a loop.)
  */
 #define READ_MAX (2 * GATEWAY_BODY_LIMIT)
 
@@ -64,8 +65,8 @@ void connection_forget(struct connection *connection) {
 }
 
 /*
- * Replaces NUL bytes by others that neither headers nor JSON may have either. evhttp would end a
- * header there, without a word: "Content-Length: 5\09" would be 5.
+ * Replaces NUL bytes by bytes that are also invalid in headers and in JSON. evhttp would silently
+ * end a header at the NUL: "Content-Length: 5\09" would be 5.
  */
 static void replace_nuls(struct evbuffer *input, size_t from) {
     struct evbuffer_iovec span;
@@ -82,7 +83,7 @@ static void replace_nuls(struct evbuffer *input, size_t from) {
     }
 }
 
-/* Records a connection of which too much was read, to be closed when evhttp does not use it. */
+/* Records a connection that has sent too much, to be closed when evhttp does not use it. */
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg) {
     struct connection *connection = arg;
 
@@ -96,7 +97,7 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
     }
 }
 
-/* Frees the record of a connection that evhttp is about to free, and tells who has to know. */
+/* Frees the record of a connection that evhttp is about to free, and notifies its watcher. */
 static void on_close(struct evhttp_connection *http, void *arg) {
     struct connection *connection = arg;
     struct connections *connections = connection->connections;
@@ -112,7 +113,7 @@ static void on_close(struct evhttp_connection *http, void *arg) {
     if (connections->count-- == connections->limit && !connections->is_closed) {
         evconnlistener_enable(evhttp_bound_socket_get_listener(connections->socket));
     }
-    /* evhttp leaves to us a request that was being served when an error broke the connection. */
+    /* If an error breaks the connection while its request is served, we must free the request. */
     if (connection->state == CONNECTION_SERVING &&
         evhttp_request_get_connection(connection->request) == NULL) {
         evhttp_request_free(connection->request);
@@ -132,7 +133,7 @@ struct connection *connection_begin(struct connections *connections,
         free(connection);
         return NULL;
     }
-    bufferevent_incref(bufferevent); /* until evhttp is known to own it */
+    bufferevent_incref(bufferevent); /* until it is known that evhttp owns it */
     *connection = (struct connection){
         .connections = connections,
         .bufferevent = bufferevent,
@@ -212,7 +213,7 @@ static void on_answered(struct evhttp_request *request, void *arg) {
     connection_forget(connection);
     connection->request = NULL;
     connection_set_state(connection, CONNECTION_READING);
-    event_active(connection->connections->adopt, 0, 0); /* which may close it, if all are taken */
+    event_active(connection->connections->adopt, 0, 0); /* closes it again if there is no room */
     if (on_written != NULL) {
         on_written(on_written_arg);
     }

@@ -1,8 +1,8 @@
 /*
- * evhttp tells nothing of a connection until its first request has arrived. But it takes its
- * bufferevents from a function of ours, once for each connection; and a moment later, when evhttp
- * has made itself the owner of the bufferevent, the argument of the bufferevent's callbacks is the
- * evhttp_connection (libevent 2.1), whose close callback ends our record of it.
+ * evhttp reports nothing about a connection until its first request has arrived. But it gets the
+ * bufferevent of each connection from a function of ours. A moment later, when evhttp owns the
+ * bufferevent, the argument of its callbacks is the evhttp_connection (libevent 2.1), whose close
+ * callback ends our record of the connection.
  */
 #include "connections.h"
 
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Descriptors that are no connections: of the masters, of the loop, the standard ones. */
+/* Descriptors that are not HTTP connections: masters, the loop, stdin, stdout, stderr. */
 #define OTHER_DESCRIPTORS 192
 static struct evconnlistener *listener_of(const struct connections *connections) {
     return evhttp_bound_socket_get_listener(connections->socket);
@@ -25,7 +25,7 @@ static struct evconnlistener *listener_of(const struct connections *connections)
 
 /*
  * Makes room for the next connection: closes the one that has taken longest for its request or its
- * answer. Where all are being served, accepts none until one has ended.
+ * answer. If all of them are being served, accepts no connection until one has ended.
  */
 static void make_room(struct connections *connections) {
     struct connection *longest = TAILQ_FIRST(&connections->passing);
@@ -41,31 +41,31 @@ static void make_room(struct connections *connections) {
     }
 }
 
-/* Makes the bufferevent of a connection that was accepted, and our record of it. */
+/* Creates the bufferevent of an accepted connection, and our record of it. */
 static struct bufferevent *on_accept(struct event_base *base, void *arg) {
     struct connections *connections = arg;
     struct bufferevent *bufferevent = bufferevent_socket_new(base, -1, 0);
 
     if (bufferevent == NULL || connection_begin(connections, bufferevent) == NULL) {
         tool_say("out of memory for a connection");
-        exit(TOOL_SYSTEM); /* evhttp would go on with a connection that nothing bounds */
+        exit(TOOL_SYSTEM); /* evhttp would continue with a connection without bounds */
     }
     make_room(connections);
     event_active(connections->adopt, 0, 0);
     return bufferevent;
 }
 
-/* Enters a connection, of which evhttp has made itself the owner, by its descriptor. */
+/* Registers a connection that evhttp now owns under its descriptor. */
 static void adopt(struct connections *connections, struct connection *connection) {
     int fd = bufferevent_getfd(connection->bufferevent);
     void *http;
 
     bufferevent_getcb(connection->bufferevent, NULL, NULL, NULL, &http);
-    if (http == NULL) { /* evhttp had no memory for it */
+    if (http == NULL) { /* evhttp ran out of memory for it */
         connection_lose(connection);
         return;
     }
-    if (fd < 0 || (size_t)fd >= connections->fd_count) { /* beyond the process's bound */
+    if (fd < 0 || (size_t)fd >= connections->fd_count) { /* above the process's limit */
         tool_say("a descriptor is out of bounds");
         exit(TOOL_SYSTEM);
     }
@@ -100,7 +100,7 @@ static void on_adopt(evutil_socket_t fd, short what, void *arg) {
         adopt(connections, connection);
     }
     cut_floods(connections);
-    make_room(connections); /* again: there may have been none among those of this turn */
+    make_room(connections); /* again: before, this turn's connections could not be closed */
 }
 
 static void on_sweep(evutil_socket_t fd, short what, void *arg) {

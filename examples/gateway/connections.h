@@ -1,11 +1,12 @@
 /*
- * The connections of HTTP clients: how many there are, how long each may take, and which broke.
+ * The connections of HTTP clients: their number, their time limits, and their ends.
  *
- * evhttp bounds the size of a request, and the time between two bytes. A client that sends one byte
- * now and then, or never reads, would hold a connection for ever; many of them, all connections. So
- * a connection has a bound on the time for a whole request, from the accept or the last answer, and
- * for a whole answer. Where too many are open, the one that has taken longest for its request, or
- * answer, is closed in favour of the next. One that waits for its lock is never closed for that.
+ * evhttp bounds the size of a request and the time between two bytes. But a client that sends one
+ * byte now and then, or never reads, would keep a connection for ever, and many such clients all
+ * connections. So there is a time limit for a whole request, counted from the accept or the last
+ * answer, and for a whole answer. If too many connections are open, the one that has taken longest
+ * for its request or answer is closed in favour of the next. A connection that waits for its lock
+ * is never closed for that.
  */
 #ifndef CONNECTIONS_H
 #define CONNECTIONS_H
@@ -26,13 +27,13 @@ struct evhttp_bound_socket;
 struct bufferevent;
 
 enum connection_state {
-    CONNECTION_READING,   /* a request is awaited, or arrives */
-    CONNECTION_SERVING,   /* a request has arrived, and has no answer yet */
+    CONNECTION_READING,   /* waiting for a request, or reading one */
+    CONNECTION_SERVING,   /* a request has arrived and has no answer yet */
     CONNECTION_ANSWERING, /* the answer is being written */
 };
 
 /*
- * Tells that a connection has broken, which is about to be freed; or that the answer has been
+ * Reports that a connection has broken and is about to be freed, or that the answer has been
  * written.
  */
 typedef void connection_cb(void *arg);
@@ -42,14 +43,14 @@ struct connection {
     struct connections *connections;
     struct bufferevent *bufferevent;
     struct evhttp_connection *http; /* NULL: not known yet */
-    struct evhttp_request *request; /* the one that is served or answered */
-    unsigned route;                 /* its route, for the metrics */
+    struct evhttp_request *request; /* request being served or answered */
+    unsigned route;                 /* route of the request, for the metrics */
     enum connection_state state;
-    uint64_t since_ms; /* begin of the state */
+    uint64_t since_ms; /* start of the state */
     int watched;       /* duplicate of the descriptor; -1: none */
     struct event *watch;
-    bool floods;              /* whether more was read than may be */
-    connection_cb *on_broken; /* NULL: nobody has to know */
+    bool floods;              /* whether too much was read */
+    connection_cb *on_broken; /* NULL: no watcher */
     connection_cb *on_written;
     void *arg;
 };
@@ -61,7 +62,7 @@ struct connections {
     struct evhttp *http;
     struct evhttp_bound_socket *socket;
     struct connection_list fresh;   /* accepted in this turn of the loop */
-    struct connection_list passing; /* those that have to go on within a time, longest first */
+    struct connection_list passing; /* those with a time limit, longest first */
     struct connection_list serving;
     struct event *adopt;
     struct event *sweep;
@@ -69,9 +70,9 @@ struct connections {
     size_t fd_count;
     size_t count;
     size_t limit;
-    size_t flooding; /* number of connections to be closed for what they send */
+    size_t flooding; /* number of connections that must be closed for sending too much */
     uint64_t idle_ms;
-    bool is_closed;    /* whether no connection is accepted any more */
+    bool is_closed;    /* whether connections are no longer accepted */
     uint64_t accepted; /* counters since the start */
     uint64_t evicted;
     uint64_t timed_out;
@@ -82,47 +83,47 @@ struct connections {
 uint64_t connections_now_ms(void);
 
 /*
- * Begins to accept connections for `http`; raises the process's bound on descriptors. Returns
- * false, after a message, when the system refuses a service.
+ * Starts to accept connections for `http`; raises the process's limit on descriptors. Returns
+ * false, after a message, when the system refuses a resource.
  */
 bool connections_init(struct connections *connections, struct event_base *base, struct evhttp *http,
                       const struct settings *settings);
 
-/* Accepts no more connections, if it has not been called before. */
+/* Stops accepting connections. May be called again. */
 void connections_close(struct connections *connections);
 
-/* Returns whether a request is served or an answer written. */
+/* Returns whether a request is being served or an answer being written. */
 bool connections_are_busy(const struct connections *connections);
 
-/* Frees what is left when evhttp and all connections are gone. */
+/* Frees the rest, after evhttp and all connections are gone. */
 void connections_finish(struct connections *connections);
 
-/* Returns the connection of a request that has arrived, or NULL, and begins to serve it. */
+/* Starts to serve a request that has arrived. Returns its connection, or NULL. */
 struct connection *connections_serve(struct connections *connections,
                                      struct evhttp_request *request);
 
 /*
- * Has `on_broken` called when the connection breaks before the answer has been written, or else
- * `on_written` (may be NULL). Where `looks`, the connection is looked at while nothing is written;
- * then a client breaks it also by closing its own direction alone. Returns false when the system
- * refuses that.
+ * Watches a connection: calls `on_broken` if it breaks before the answer has been written,
+ * otherwise `on_written` (may be NULL). With `looks`, the connection is also watched while nothing
+ * is written; a client then also breaks it by closing only its own direction. Returns false when
+ * the system refuses the event.
  */
 bool connection_watch(struct connection *connection, bool looks, connection_cb *on_broken,
                       connection_cb *on_written, void *arg);
 
-/* Ends that. */
+/* Stops watching. */
 void connection_forget(struct connection *connection);
 
 /* Returns whether the client has closed the connection, perhaps before the loop has noticed. */
 bool connection_is_gone(const struct connection *connection);
 
-/* Records that the answer is on its way. To be called before evhttp_send_reply or _reply_end. */
+/* Records that the answer is being written. Call it before evhttp_send_reply or _reply_end. */
 void connection_answer(struct connection *connection);
 
 /*
- * For connections.c. Makes the record of a connection whose evhttp_connection is not known yet, or
- * returns NULL without memory; enters that; frees the record of one that there will never be;
- * begins a state.
+ * For connections.c. Create the record of a connection whose evhttp_connection is not known yet
+ * (NULL when out of memory); set the evhttp_connection; free the record of one that will never get
+ * it; begin a state.
  */
 struct connection *connection_begin(struct connections *connections,
                                     struct bufferevent *bufferevent);

@@ -1,4 +1,4 @@
-/* The messages of tool.h, in the gateway's name: for the files shared with `redlock`. */
+/* The messages of tool.h in the gateway's name, for the files shared with `redlock`. */
 #include "tool.h"
 
 #include <errno.h>

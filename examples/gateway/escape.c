@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Returns whether the byte may stand in a segment as it is (pchar of RFC 3986). */
+/* Returns whether the byte needs no encoding in a segment (pchar of RFC 3986). */
 static bool is_plain(unsigned char byte) {
     return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
            (byte >= 'a' && byte <= 'z') || (byte != '\0' && strchr("-._~!$&'()*+,;=:@", byte));

@@ -1,4 +1,4 @@
-/* Keys in paths: any bytes, percent-encoded as one segment. */
+/* Keys in paths: any bytes, percent-encoded as one path segment. */
 #ifndef ESCAPE_H
 #define ESCAPE_H
 
@@ -6,16 +6,16 @@
 #include <stddef.h>
 
 /*
- * Decodes a segment of a path into at most `capacity` bytes. Returns false where a "%" is not
- * followed by two hexadecimal digits, or a byte stands there that must be encoded. Sets *length to
- * that of the whole key, which may be more than `capacity`.
+ * Decodes a path segment into at most `capacity` bytes. Returns false if a "%" is not followed by
+ * two hexadecimal digits, or a byte is not encoded that must be. Sets *length to the length of the
+ * whole key, which may exceed `capacity`.
  */
 bool escape_decode(const char *segment, size_t segment_length, char *bytes, size_t capacity,
                    size_t *length);
 
 /*
- * Encodes bytes as a segment in one way only, so that equal keys have equal texts. `text` has room
- * for 3 * length + 1.
+ * Encodes bytes as a segment, in a canonical form: equal keys have equal texts. `text` has room for
+ * 3 * length + 1 bytes.
  */
 void escape_encode(const char *bytes, size_t length, char *text);
 

@@ -10,10 +10,10 @@
 #include <strings.h>
 
 #define TYPE "application/json"
-/* Up to here a double is exact. */
+/* 2^53: doubles are exact up to here. */
 #define WHOLE_MAX 9007199254740992.0
 
-/* Answers that a field is wrong. Returns false. */
+/* Answers that a field is invalid. Returns false. */
 static bool refuse(const struct exchange *exchange, const char *name, const char *wanted) {
     char where[64];
 
@@ -43,7 +43,7 @@ static bool is_json(const struct exchange *exchange) {
            strchr("; \t", type[strlen(TYPE)]) != NULL;
 }
 
-/* Answers a field of the object that is none of the names. Returns whether all are. */
+/* Returns whether all fields of the object are among the names; if not, answers. */
 static bool are_known(const struct exchange *exchange, json_t *body, const char *const *names) {
     const char *name;
     json_t *value;
@@ -109,7 +109,7 @@ json_t *fields_read(const struct exchange *exchange, const char *const *names) {
     return body;
 }
 
-/* Takes a number without a fraction, also one that is written as 1000.0 or 1e3. */
+/* Reads a whole number, also if written as 1000.0 or 1e3. Returns false for any other value. */
 static bool read_whole(const json_t *field, uint64_t *whole) {
     double number = json_number_value(field);
 

@@ -1,4 +1,4 @@
-/* The files that the gateway serves as they are: the page, and the description of the interface. */
+/* The files that the gateway serves: its page and the description of its API. */
 #ifndef FILES_H
 #define FILES_H
 

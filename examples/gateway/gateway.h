@@ -1,10 +1,11 @@
 /*
- * The gateway: one client of the library, the locks that it holds for HTTP clients, and the server.
+ * The gateway: one client of the library, the locks that it holds for HTTP clients, and the HTTP
+ * server.
  *
- * A request for a lock becomes a waiter, until the library tells the result, or the connection
+ * A request for a lock becomes a waiter, until the library reports the result, or the connection
  * breaks. An acquired lock becomes a hold, with an id that only the HTTP client knows. No watchdog
- * renews a hold, for nobody would notice when the HTTP client dies: it lasts for its TTL from the
- * last renewal that the HTTP client asked for.
+ * renews a hold, because nobody would notice when the HTTP client dies: a hold lasts for its TTL
+ * from the last renewal that the HTTP client requested.
  */
 #ifndef GATEWAY_H
 #define GATEWAY_H
@@ -20,20 +21,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Longest key, in bytes; those that stand in line may have four times as many. */
+/* Maximum length of a key, in bytes. (Keys of up to 4 times that length can queue.) */
 #define GATEWAY_KEY_MAX 1024
-/* Longest body, in bytes. evhttp refuses those over the second one before they are read. */
+/* Maximum length of a body, in bytes. evhttp refuses bodies above the second limit unread. */
 #define GATEWAY_BODY_MAX 16384
 #define GATEWAY_BODY_LIMIT 49152
-/* Longest headers, in bytes. */
+/* Maximum length of all headers, in bytes. */
 #define GATEWAY_HEADERS_MAX 16384
 
-/* Events since the start, beside those that the library counts. */
+/* Counters since the start, beside those of the library. */
 struct gateway_counts {
-    uint64_t canceled; /* requests for locks whose connection broke while they waited */
-    uint64_t returned; /* locks that were granted to connections that had broken */
-    uint64_t lapsed;   /* locks whose time ended without a release */
-    uint64_t lost;     /* locks that a quorum of masters had lost before */
+    uint64_t canceled; /* waiting requests whose connection broke */
+    uint64_t returned; /* locks acquired for connections that had broken */
+    uint64_t lapsed;   /* locks that expired without a release */
+    uint64_t lost;     /* locks that a quorum of masters had lost before that */
 };
 
 struct gateway {
@@ -48,8 +49,8 @@ struct gateway {
     struct window window;
     struct gateway_counts counts;
     uint64_t began_ms;
-    struct event *end; /* to be made active when is_closing, and no hold is left */
-    bool is_closing;   /* whether no lock is given out any more */
+    struct event *end; /* activated when is_closing and no hold is left */
+    bool is_closing;   /* whether locks are no longer granted */
     bool is_ending;    /* whether all requests are refused */
 };
 

@@ -1,8 +1,7 @@
 /*
- * An id begins with the number of the gateway's run, by which a lock that is unknown here is told
- * from one that has ended. The number of the hold's place follows, and random bits, which are
- * compared in constant time: nobody can find an id by asking, nor by measuring how long the answer
- * takes.
+ * An id begins with the number of the gateway's run, which distinguishes an unknown lock from one
+ * that has ended. The index of the hold follows, and random bits, which are compared in constant
+ * time: nobody can find an id by guessing, or by measuring how long the answer takes.
  */
 #include "holds.h"
 
@@ -16,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the run, and of the place. */
+/* Digits of the run and of the index. */
 #define NUMBER_DIGITS 8
 
 bool holds_init(struct holds *holds, size_t limit) {
@@ -116,7 +115,7 @@ void hold_drop(struct hold *hold) {
     }
 }
 
-/* Validity and clock are each rounded down. */
+/* Adds 2 ms, because validity and clock are each rounded down. */
 void hold_promise(struct hold *hold) {
     hold->until_ms = connections_now_ms() + redlock_validity_ms(hold->lock) + 2;
 }

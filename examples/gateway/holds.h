@@ -10,27 +10,27 @@
 struct gateway;
 struct connection;
 
-/* Bytes of an owner's name, with its NUL, as the library bounds it. */
+/* Size of an owner's name with its NUL, as the library bounds it. */
 #define OWNER_SIZE 65
-/* Hexadecimal digits of an id, with a NUL: the gateway's run, the hold's place, 128 random bits. */
+/* Hexadecimal digits of an id, and a NUL: the gateway's run, the index, 128 random bits. */
 #define HOLD_ID_SIZE 49
 #define HOLD_SECRET_SIZE 16
 
 struct hold {
     struct gateway *gateway;
-    redlock_lock *lock;            /* NULL: not asked for yet */
+    redlock_lock *lock;            /* NULL: not requested yet */
     bool is_held;                  /* whether the lock is acquired */
-    struct connection *connection; /* one that is being told of the lock; NULL: it has been told */
+    struct connection *connection; /* connection that is being answered; NULL: answered */
     size_t slot;
     unsigned char secret[HOLD_SECRET_SIZE];
     redlock_mode mode;
     uint64_t ttl_ms;
-    uint64_t until_ms; /* end of the validity that the HTTP client was told, or a moment later */
+    uint64_t until_ms; /* end of the validity that the HTTP client got, or a moment later */
     char owner[OWNER_SIZE];
-    char *key; /* as in a path */
+    char *key; /* encoded as in a path */
 };
 
-/* Places of all holds. An empty place is NULL, and stands in `empty`. */
+/* Slots of all holds. An unused slot is NULL, and its index is in `empty`. */
 struct holds {
     struct hold **slots;
     size_t *empty;
@@ -42,12 +42,12 @@ struct holds {
 /* Returns whether there was memory. */
 bool holds_init(struct holds *holds, size_t limit);
 
-/* Frees the places, and holds that are left. */
+/* Frees the slots and the remaining holds. */
 void holds_finish(struct holds *holds);
 
 /*
- * Makes a hold, with a fresh id, of a lock that is to be acquired. `key` is copied. Returns NULL
- * without memory, or where all places are taken.
+ * Creates a hold, with a new id, for a lock that is yet to be acquired. `key` is copied. Returns
+ * NULL when out of memory, or if all slots are taken.
  */
 struct hold *holds_add(struct gateway *gateway, const char *key);
 
@@ -55,24 +55,24 @@ struct hold *holds_add(struct gateway *gateway, const char *key);
 char *hold_id(const struct hold *hold, char text[HOLD_ID_SIZE]);
 
 /*
- * Returns the hold of that id and key, whose lock is acquired; or NULL. Then *is_foreign tells
- * whether the id is of another gateway, or of another run of this one.
+ * Returns the hold with that id and key, if its lock is acquired; otherwise NULL, and *is_foreign
+ * is whether the id belongs to another gateway, or to another run of this one.
  */
 struct hold *holds_find(struct holds *holds, const char *id, const char *key, bool *is_foreign);
 
 /*
- * Frees the hold, whose lock has ended or is not the gateway's any more. A closing gateway goes on
- * to its end when it was the last one.
+ * Frees a hold whose lock has ended, or no longer belongs to the gateway. If it was the last one, a
+ * closing gateway ends.
  */
 void hold_drop(struct hold *hold);
 
-/* Records that the HTTP client is about to be told the validity of the lock. */
+/* Records the validity of the lock, which is about to be sent to the HTTP client. */
 void hold_promise(struct hold *hold);
 
-/* Releases the lock, which is acquired, and drops the hold; nobody is told. */
+/* Releases an acquired lock and drops the hold, without notice to the HTTP client. */
 void hold_give_back(struct hold *hold);
 
-/* Likewise, when the time is over that the HTTP client has been promised; the lock has lapsed. */
+/* Does the same when the validity sent to the HTTP client is over; for a lock that has lapsed. */
 void hold_give_back_in_time(struct hold *hold);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Each of these requests is an errand, which ends with the library's callback. A connection that
- * breaks meanwhile is left out of it: a renewal or release that has begun is also carried out.
+ * Each of these requests is an errand, which ends with the library's callback. If the connection
+ * breaks before that, a renewal or release that has begun is still carried out.
  */
 #include "locks.h"
 
@@ -16,9 +16,9 @@
 struct errand {
     struct gateway *gateway;
     struct connection *connection; /* NULL: it broke */
-    struct hold *hold;             /* of a renewal that succeeds: otherwise the hold may be gone */
+    struct hold *hold;             /* valid only if a renewal succeeds: otherwise it may be gone */
     uint64_t ttl_ms;
-    char *key; /* of an inspection */
+    char *key; /* for inspections */
 };
 
 static void on_broken(void *arg) {
@@ -55,7 +55,7 @@ static struct connection *end_errand(struct errand *errand) {
     return connection;
 }
 
-/* Returns the hold that the path names, or answers that there is none. */
+/* Returns the hold that the path names; if there is none, answers so and returns NULL. */
 static struct hold *find(const struct exchange *exchange) {
     char key[3 * GATEWAY_KEY_MAX + 1];
     struct hold *hold;
@@ -63,7 +63,7 @@ static struct hold *find(const struct exchange *exchange) {
 
     escape_encode(exchange->key, exchange->key_length, key);
     hold = holds_find(&exchange->gateway->holds, exchange->id, key, &is_foreign);
-    if (is_foreign) { /* it may be held still, and its holder has the time that it was told */
+    if (is_foreign) { /* it may still be held, for the validity that its holder got */
         answer_problem(exchange->connection, PROBLEM_UNKNOWN_LOCK, "path:id",
                        "The lock was acquired at another gateway, or before this one was started "
                        "again: if it was held then, it is until its time is over.");
@@ -76,7 +76,7 @@ static struct hold *find(const struct exchange *exchange) {
     return hold;
 }
 
-/* Answers with the problem that a status of the library stands for. */
+/* Answers with the problem that corresponds to a status of the library. */
 static void answer_status(struct connection *connection, const redlock_lock *lock,
                           redlock_status status) {
     const char *detail = redlock_explain(lock);

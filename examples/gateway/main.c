@@ -1,11 +1,11 @@
 /*
- * `redlock-gateway`: locks over HTTP. See gateway.h for its life, and README.md for its use.
+ * `redlock-gateway`: locks over HTTP. See gateway.h for how it works, README.md for how to use it.
  *
- * SIGTERM and SIGINT close it: requests that wait are answered, and no lock is given out any more.
- * Locks go on, for their holders are at work, and cannot be told: they may be renewed and released,
- * or end with their time. When none is left, or the time of --drain is over, the gateway ends. A
- * client that is closed would release its locks; so a gateway that ends before them just exits, and
- * leaves them to their TTL. A second signal does not wait for anything.
+ * SIGTERM and SIGINT close it: waiting requests are answered, and no more locks are granted. Held
+ * locks stay, because their holders are at work and cannot be notified: they can still be renewed
+ * and released, or expire. When none is left, or the --drain time is over, the gateway ends.
+ * Closing the client would release its locks; so a gateway that ends before its locks simply exits,
+ * and leaves them to their TTL. A second signal ends it at once.
  */
 #include "answer.h"
 #include "gateway.h"
@@ -23,9 +23,9 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* Time for which masters may take to confirm releases when the gateway ends. */
+/* Time limit for masters to confirm releases when the gateway ends. */
 #define CLOSE_TIMEOUT_MS 5000
-/* Interval of the looks at whether the last answers have been written, and their number. */
+/* Interval and maximum number of checks whether the last answers have been written. */
 #define LOOK_US 10000
 #define LOOKS_MAX 500
 
@@ -33,7 +33,7 @@ struct program {
     struct gateway gateway;
     struct event *interrupt;
     struct event *terminate;
-    struct event *drain; /* due when there is no more time for locks to be released */
+    struct event *drain; /* due when the time for releases is over */
     struct event *look;
     unsigned looks;
     int code;
@@ -59,7 +59,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
-/* Begins to look whether the last answers have been written. */
+/* Starts to check whether the last answers have been written. */
 static void look(struct program *program) {
     const struct timeval interval = {.tv_usec = LOOK_US};
 
@@ -81,7 +81,7 @@ static void on_drained(uint64_t unreleased, void *arg) {
     look(program);
 }
 
-/* Closes the client, which holds no lock any more. */
+/* Closes the client, which no longer holds a lock. */
 static void on_end(evutil_socket_t fd, short what, void *arg) {
     struct program *program = arg;
 
@@ -95,7 +95,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
-/* Ends without the locks that are left. Requests that are being answered have a moment for it. */
+/* Ends in spite of held locks. Requests that are being answered get a moment to complete. */
 static void on_drain_over(evutil_socket_t fd, short what, void *arg) {
     struct program *program = arg;
 
@@ -126,7 +126,7 @@ static void on_signal(evutil_socket_t signal_number, short what, void *arg) {
     }
 }
 
-/* ----------------------------------------------------------------------------------- the begin */
+/* ----------------------------------------------------------------------------------- the start */
 
 static void on_log(redlock_log_level level, const char *line, void *arg) {
     (void)level;
@@ -134,7 +134,7 @@ static void on_log(redlock_log_level level, const char *line, void *arg) {
     tool_say("%s", line);
 }
 
-/* Makes the client, or exits where the masters' URIs or another option make no sense. */
+/* Creates the client; exits if the masters' URIs or another option are invalid. */
 static void connect_client(struct gateway *gateway) {
     const struct settings *settings = gateway->settings;
     redlock_options options = REDLOCK_OPTIONS_INIT;
@@ -167,11 +167,11 @@ static bool make_server(struct gateway *gateway) {
     evhttp_set_gencb(gateway->http, router_serve, gateway);
     evhttp_set_max_headers_size(gateway->http, GATEWAY_HEADERS_MAX);
     evhttp_set_max_body_size(gateway->http, GATEWAY_BODY_LIMIT);
-    evhttp_set_allowed_methods(gateway->http, 0xffff); /* the router refuses them, in JSON */
+    evhttp_set_allowed_methods(gateway->http, 0xffff); /* the router refuses methods, in JSON */
     return connections_init(&gateway->connections, gateway->base, gateway->http, gateway->settings);
 }
 
-/* Prints where the gateway listens, for people and for programs that start it. */
+/* Prints the address on which the gateway listens, for people and for programs that start it. */
 static bool print_address(const struct gateway *gateway) {
     struct sockaddr_storage address;
     socklen_t size = sizeof(address);

@@ -1,6 +1,6 @@
 /*
- * The failures that a request can end with: each a stable code, an HTTP status, and a title.
- * Answers carry them as problem details (RFC 9457).
+ * The failures of requests, each with a stable code, an HTTP status and a title. Answers carry them
+ * as problem details (RFC 9457).
  */
 #ifndef PROBLEM_H
 #define PROBLEM_H

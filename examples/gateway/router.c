@@ -16,7 +16,7 @@
 #define LOCKS "/v1/locks/"
 #define RENEW "renew"
 
-/* The paths, apart from those of files. */
+/* The paths, except those of files. */
 enum resource {
     RESOURCE_NONE,
     RESOURCE_KEY,     /* /v1/locks/{key} */
@@ -46,7 +46,7 @@ static const struct way ways[] = {
     {RESOURCE_HEALTH, EVHTTP_REQ_GET, ROUTE_HEALTH, health_serve},
 };
 
-/* The parts of a path behind LOCKS: a key, perhaps an id, perhaps a word. */
+/* The parts of a path after LOCKS: a key, perhaps an id, perhaps a word. */
 struct parts {
     const char *texts[3];
     size_t lengths[3];
@@ -104,7 +104,7 @@ static void answer_closing(const struct exchange *exchange) {
     answer_problem(exchange->connection, PROBLEM_CLOSING, NULL, "Try another gateway.");
 }
 
-/* Answers a method that the path does not have, with those that it has. */
+/* Refuses a method that the path does not have, and lists those that it has. */
 static void refuse_method(const struct exchange *exchange, enum resource resource) {
     char allowed[64] = "";
 
@@ -142,12 +142,12 @@ static bool read_key(struct exchange *exchange, const struct parts *parts) {
     return problem == NULL;
 }
 
-/* Returns whether a closing gateway serves it still: all but new locks, pages, and its health. */
+/* Returns whether a closing gateway still serves it: all but new locks, pages, and its health. */
 static bool is_served_to_the_end(const struct way *way) {
     return way->route != ROUTE_ACQUIRE && way->route != ROUTE_EVENTS && way->route != ROUTE_HEALTH;
 }
 
-/* Returns the method that serves the request: HEAD is GET, and answer.c leaves the body out. */
+/* Returns the method that serves the request: HEAD is served as GET; answer.c omits the body. */
 static enum evhttp_cmd_type method_of(const struct exchange *exchange) {
     enum evhttp_cmd_type method = evhttp_request_get_command(exchange->connection->request);
 
@@ -214,7 +214,7 @@ void router_serve(struct evhttp_request *request, void *gateway) {
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
 
     exchange.connection = connections_serve(&exchange.gateway->connections, request);
-    if (exchange.connection == NULL) { /* cannot be: all connections are known */
+    if (exchange.connection == NULL) { /* cannot happen: all connections are known */
         evhttp_send_error(request, 500, NULL);
         return;
     }

@@ -1,4 +1,4 @@
-/* From a request to the function that serves it. */
+/* Routes a request to the function that serves it. */
 #ifndef ROUTER_H
 #define ROUTER_H
 

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bound on the bounds: an inspection looks at all locks of the gateway. */
+/* Maximum for limits on counts: an inspection looks at all locks of the gateway. */
 #define COUNT_MAX 100000
-/* Connections that are kept beside those of waiting requests and pages. */
+/* Connections in addition to those of waiting requests and pages. */
 #define SPARE_CONNECTIONS 32
-/* Of a time that the command line does not tell. */
+/* A time that the command line does not set. */
 #define UNSET UINT64_MAX
 
 static const char help[] =
@@ -110,7 +110,7 @@ static bool is_address(const char *text) {
     return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
 }
 
-/* Takes "127.0.0.1:8520" or "[::1]:8520". */
+/* Reads "127.0.0.1:8520" or "[::1]:8520". */
 static void read_listen(struct settings *settings, const char *text) {
     const char *colon = strrchr(text, ':');
     size_t length = colon == NULL ? 0 : (size_t)(colon - text);
@@ -132,7 +132,7 @@ static void read_listen(struct settings *settings, const char *text) {
     settings->port = (uint16_t)port;
 }
 
-/* Returns whether it is what the header Host has without a port: a name, or [::1]. */
+/* Returns whether the text is a Host header without a port: a name, or [::1]. */
 static bool is_name(const char *text) {
     size_t length = strlen(text);
 

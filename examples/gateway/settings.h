@@ -9,17 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bound on the names of --host. */
+/* Maximum number of --host names. */
 #define SETTINGS_HOSTS_MAX 16
 
 struct settings {
     struct nodes nodes;
     char address[64]; /* numeric address to listen on */
-    uint16_t port;    /* 0: a free one */
-    bool is_loopback; /* whether `address` is one that only this machine reaches */
+    uint16_t port;    /* 0: any free port */
+    bool is_loopback; /* whether only this machine can reach `address` */
     const char *owner;
     struct tokens tokens;
-    const char *hosts[SETTINGS_HOSTS_MAX]; /* further values of the header Host */
+    const char *hosts[SETTINGS_HOSTS_MAX]; /* further values of the Host header */
     size_t host_count;
     bool allows_anyone;
     uint64_t max_wait_ms;
@@ -30,7 +30,7 @@ struct settings {
     size_t max_connections;
 };
 
-/* Reads the command line, or exits after a message, or the help. */
+/* Reads the command line; exits after an error message or the help. */
 void settings_read(struct settings *settings, int argc, char **argv);
 
 #endif

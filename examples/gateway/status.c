@@ -105,7 +105,7 @@ void health_serve(const struct exchange *exchange) {
     for (size_t i = 0; i < count && i < REDLOCK_MAX_NODES; i++) {
         granting += infos[i].connected && infos[i].trusted;
     }
-    if (granting < quorum) { /* no names of masters: whoever asks has shown no token */
+    if (granting < quorum) { /* no names of masters: the caller has not sent a token */
         answer_problem(exchange->connection, PROBLEM_NO_QUORUM, NULL,
                        "%zu of %zu masters grant locks, %zu are needed.", granting, count, quorum);
     } else {

@@ -11,7 +11,7 @@
 #include <event2/http.h>
 #include <stdlib.h>
 
-/* Bytes that a page may be behind. */
+/* Maximum number of bytes not yet sent to a page. */
 #define BACKLOG_MAX (1 << 20)
 
 static void drop(struct stream *stream) {
@@ -24,7 +24,7 @@ static void on_broken(void *arg) {
     drop(arg);
 }
 
-/* Writes the state as one event. Returns NULL without memory. */
+/* Writes the state as one event. Returns NULL when out of memory. */
 static struct evbuffer *write_event(struct gateway *gateway) {
     json_t *status = status_json(gateway);
     char *text = status == NULL ? NULL : json_dumps(status, JSON_COMPACT);
@@ -39,7 +39,7 @@ static struct evbuffer *write_event(struct gateway *gateway) {
     return buffer;
 }
 
-/* Sends a copy of the event; a page that does not read is closed. */
+/* Sends a copy of the event; closes a page that does not read. */
 static void report(struct stream *stream, struct evbuffer *event) {
     struct connection *connection = stream->connection;
     struct evbuffer *copy;

@@ -1,4 +1,4 @@
-/* GET /v1/events: the state of the gateway, once a second, as server-sent events. */
+/* GET /v1/events: the state of the gateway once a second, as server-sent events. */
 #ifndef STREAM_H
 #define STREAM_H
 
@@ -11,7 +11,7 @@ struct event;
 struct exchange;
 struct gateway;
 
-/* Pages that are told at once. */
+/* Maximum number of pages at the same time. */
 #define STREAMS_MAX 32
 
 struct stream {
@@ -26,7 +26,7 @@ struct streams {
     struct event *tick;
 };
 
-/* Returns whether the system has granted a timer. */
+/* Initializes the streams. Returns false if the timer cannot be created. */
 bool streams_init(struct streams *streams, struct gateway *gateway);
 
 /* Ends all streams. */
@@ -35,7 +35,7 @@ void streams_close(struct streams *streams);
 /* Frees the timer. */
 void streams_finish(struct streams *streams);
 
-/* Begins a stream, with a first event at once. */
+/* Begins a stream; its first event is sent at once. */
 void events_serve(const struct exchange *exchange);
 
 #endif

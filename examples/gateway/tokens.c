@@ -14,7 +14,7 @@ static void digest(unsigned char *digest, const char *token, size_t length) {
                        0);
 }
 
-/* Returns whether the bytes are visible ASCII, all that a header may carry. */
+/* Returns whether the bytes are visible ASCII, the only characters allowed in a header. */
 static bool is_printable(const char *token, size_t length) {
     for (size_t i = 0; i < length; i++) {
         if (token[i] <= 0x20 || token[i] >= 0x7f) {

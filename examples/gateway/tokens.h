@@ -1,4 +1,4 @@
-/* The bearer tokens that clients may show. */
+/* The bearer tokens that give access. */
 #ifndef TOKENS_H
 #define TOKENS_H
 
@@ -6,24 +6,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bounds on the file of tokens: so many, for a change of tokens needs two, and so long. */
+/* Maximum number of tokens in the file (a rotation needs two), and their maximum length. */
 #define TOKENS_MAX 16
 #define TOKEN_LENGTH_MIN 16
 #define TOKEN_LENGTH_MAX 512
 
-/* Digests of the tokens, so that a comparison takes the same time for tokens of all lengths. */
+/* Digests of the tokens: a comparison takes the same time for tokens of any length. */
 struct tokens {
     unsigned char digests[TOKENS_MAX][crypto_generichash_BYTES];
-    size_t count; /* 0: nobody is asked for a token */
+    size_t count; /* 0: no token is required */
 };
 
 /*
- * Reads a file with one token a line; empty lines, and those that begin with "#", are left out.
- * Exits, after a message, where the file cannot be used.
+ * Reads a file with one token per line; skips empty lines and those that begin with "#". Exits
+ * after a message if the file cannot be used.
  */
 void tokens_read(struct tokens *tokens, const char *path);
 
-/* Returns whether the value of a header Authorization, or NULL, has one of the tokens. */
+/* Returns whether the value of an Authorization header, or NULL, has one of the tokens. */
 bool tokens_admit(const struct tokens *tokens, const char *authorization);
 
 #endif

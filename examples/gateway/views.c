@@ -78,7 +78,7 @@ json_t *view_nodes(const redlock_view *view) {
     return nodes;
 }
 
-/* Tells the holds of this gateway that have the key, with the owners that their clients told. */
+/* Describes the holds of this gateway on the key, with the owners that their clients named. */
 static json_t *holds_of(const struct gateway *gateway, const char *key) {
     json_t *here = json_array();
 

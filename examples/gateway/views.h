@@ -1,4 +1,4 @@
-/* Locks, votes and inspections as JSON. All functions return NULL without memory. */
+/* Locks, votes and inspections as JSON. All functions return NULL when out of memory. */
 #ifndef VIEWS_H
 #define VIEWS_H
 
@@ -8,19 +8,19 @@
 struct gateway;
 struct hold;
 
-/* Describes a lock that is held, as answers to its holder do: with the id. */
+/* Describes a held lock for its holder, with the id. */
 json_t *lock_json(const struct hold *hold);
 
-/* Tells the votes of the lock's last round, with reasons. */
+/* Describes the votes of the lock's last round, with reasons. */
 json_t *lock_votes(const redlock_lock *lock);
 
-/* Tells an inspection: what a quorum says, each node's answer, and the holds of this gateway. */
+/* Describes an inspection: the quorum's result, each node's answer, the holds of this gateway. */
 json_t *view_json(const struct gateway *gateway, const char *key, const redlock_view *view);
 
-/* Tells why nodes did not answer. */
+/* Describes why nodes did not answer. */
 json_t *view_nodes(const redlock_view *view);
 
-/* Tells a hold as others may see it: without the id. */
+/* Describes a hold for others, without the id. */
 json_t *hold_json(const struct hold *hold);
 
 #endif

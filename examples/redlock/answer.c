@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-/* Bounds on an answer. The largest that makes sense is a page of SCAN with the longest keys. */
+/* Bounds on an answer. The largest plausible one is a page of SCAN with the longest keys. */
 #define BYTES_MOST (256u << 20)
 #define ELEMENTS_MOST (1 << 20)
 
@@ -25,7 +25,7 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
-/* ---- arrays that are announced, and never come ---- */
+/* ---- arrays that are announced but never sent ---- */
 
 static const redisReplyObjectFunctions *usual;
 
@@ -60,7 +60,7 @@ static bool fail(redisContext *context, const char *why) {
     return false;
 }
 
-/* Waits until there is something to read. */
+/* Waits until there are bytes to read. */
 static bool wait_until(redisContext *context, uint64_t limit_ms) {
     struct pollfd readable = {.fd = context->fd, .events = POLLIN};
     int ready = -1;
@@ -78,7 +78,7 @@ static bool wait_until(redisContext *context, uint64_t limit_ms) {
 
 /* ---- reading ---- */
 
-/* Reads a part of an answer, of which `length` bytes have come, and counts it in. */
+/* Reads a part of an answer, of which `length` bytes have come, and adds it to *length. */
 static bool read_part(redisContext *context, uint64_t limit_ms, size_t *length) {
     char bytes[CHUNK];
 
@@ -100,7 +100,7 @@ static bool read_part(redisContext *context, uint64_t limit_ms, size_t *length) 
            fail(context, DIRECT_NONSENSE);
 }
 
-/* Sends all that was kept. */
+/* Sends everything in the output buffer. */
 static bool send_all(redisContext *context) {
     int is_done = 0;
 

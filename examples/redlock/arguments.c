@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Stands for an argument that is no option, since the letters begin with '-'. */
+/* What getopt_long() returns for an argument that is not an option, if the letters begin with '-'.
+ */
 #define OTHER 1
 
 void arguments_keep(struct arguments *arguments, char *argument) {
@@ -19,7 +20,7 @@ int arguments_next(struct arguments *arguments) {
         arguments_keep(arguments, optarg);
     }
     if (option == -1) {
-        while (optind < arguments->argc) { /* behind "--" */
+        while (optind < arguments->argc) { /* after "--" */
             arguments_keep(arguments, argv[optind++]);
         }
         optind = arguments->argc - arguments->others;

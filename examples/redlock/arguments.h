@@ -1,6 +1,6 @@
 /*
- * Options and other arguments in any order. getopt_long() takes options only before the first other
- * argument where POSIXLY_CORRECT is set: `run KEY --ttl 2s` would hold three keys.
+ * Options and other arguments in any order. If POSIXLY_CORRECT is set, getopt_long() accepts
+ * options only before the first other argument: `run KEY --ttl 2s` would hold three keys.
  */
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
@@ -10,20 +10,20 @@
 struct arguments {
     int argc;
     char **argv;
-    const char *letters; /* short options, behind a '-': "-n:" */
+    const char *letters; /* short options, after a '-': "-n:" */
     const struct option *options;
-    int others; /* number of arguments so far that are no options */
+    int others; /* number of arguments so far that are not options */
 };
 
 /*
- * Keeps an argument that is no option, in a place of argv that has been read: for the value of an
- * option, too, that is to stand among the others.
+ * Keeps an argument that is not an option, in an element of argv that has been read. Also for the
+ * value of an option that counts as one of the other arguments.
  */
 void arguments_keep(struct arguments *arguments, char *argument);
 
 /*
- * Returns the next option as getopt_long() does. At the end, -1, all other arguments are moved to
- * the end of argv, from `optind` on.
+ * Returns the next option like getopt_long(). At the end, returns -1 and moves all other arguments
+ * to the end of argv, from `optind` on.
  */
 int arguments_next(struct arguments *arguments);
 

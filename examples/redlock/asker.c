@@ -25,7 +25,7 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* Takes an option that not all commands know. */
+/* Handles an option that not all commands have. */
 static void take_special(struct asker *asker, int option, int known, const char *command) {
     if (option == OPTION_YES && (known & ASKER_YES)) {
         asker->says_yes = true;

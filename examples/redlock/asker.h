@@ -1,4 +1,4 @@
-/* A client for commands that only look, and the options that they have in common. */
+/* A client for commands that only read, and their common options. */
 #ifndef ASKER_H
 #define ASKER_H
 
@@ -18,27 +18,27 @@ struct asker {
     bool says_yes;        /* --yes */
     const char *prefix;   /* --prefix */
     uint64_t interval_ms; /* --interval */
-    bool is_done;         /* the last question has been answered */
+    bool is_done;         /* whether the last question has been answered */
 };
 
-/* Mask of the options that a command knows, besides -n, --json and the times. */
+/* Mask of the options that a command has, besides -n, --json and the times. */
 enum { ASKER_YES = 1, ASKER_PREFIX = 2, ASKER_INTERVAL = 4 };
 
 /*
- * Reads the options, or exits with TOOL_USAGE. Returns the place of the first argument that is no
- * option, up to `argc`.
+ * Reads the options, or exits with TOOL_USAGE. Returns the index of the first argument that is not
+ * an option, `argc` for none.
  */
 int asker_read(struct asker *asker, int argc, char **argv, int known);
 
 /*
- * Makes the client, and waits for a second at the most until each node has answered or failed.
- * Exits with TOOL_SYSTEM where there are too few descriptors for a quorum.
+ * Creates the client, and waits up to 1 s until each node has answered or failed. Exits with
+ * TOOL_SYSTEM if there are too few descriptors for a quorum.
  */
 void asker_connect(struct asker *asker);
 
 /*
- * Asks who holds a key, and calls `on_view` before it returns. Returns false when the library
- * refuses the key: it is not the name of a lock.
+ * Inspects a key, and calls `on_view` before it returns. Returns false if the library refuses the
+ * key, because it is not the name of a lock.
  */
 bool asker_inspect(struct asker *asker, const char *key, size_t length, redlock_inspect_cb *on_view,
                    void *arg);

@@ -13,7 +13,7 @@
 #define READINGS 5
 #define CLOCK_MOST_US 1000000
 #define OLDEST_VERSION 5
-#define NODE_TIMEOUT_US 50000 /* default of the library */
+#define NODE_TIMEOUT_US 50000 /* the library's default */
 #define FULL_PERCENT 90
 #define VALUE 64
 
@@ -27,7 +27,7 @@ static uint64_t now_us(clockid_t clock) {
 /* ----------------------------------------------------------------------------- clock, round
  * trip */
 
-/* Reads the answer of TIME: seconds since 1970, and microseconds. */
+/* Reads the answer of TIME: seconds since 1970 and microseconds. */
 static bool read_time(const redisReply *reply, uint64_t *time_us) {
     uint64_t seconds = strtoull(direct_text(direct_element(reply, 0)), NULL, 10);
 
@@ -35,7 +35,7 @@ static bool read_time(const redisReply *reply, uint64_t *time_us) {
     return seconds > 0 && seconds <= UINT32_MAX;
 }
 
-/* Reads the server's clock, and keeps the reading with the shortest round trip. */
+/* Reads the server's clock several times, and keeps the reading with the shortest round trip. */
 static void read_clock(struct checkup *checkup, redisContext *context) {
     uint64_t time_us;
     uint64_t sent = now_us(CLOCK_MONOTONIC);
@@ -92,7 +92,7 @@ static void check_version(struct checkup *checkup, struct findings *findings,
                           const redisReply *info) {
     char *version = checkup->version;
     size_t size = sizeof(checkup->version);
-    /* The redis_version of Valkey is that of the Redis to which it is compatible. */
+    /* Valkey's redis_version is that of the Redis with which it is compatible. */
     bool is_valkey = direct_info(info, "valkey_version", version, size);
 
     if (!is_valkey && !direct_info(info, "redis_version", version, size)) {
@@ -214,11 +214,11 @@ static void check_info(struct checkup *checkup, struct findings *findings, redis
 /* ------------------------------------------------------------------------------------------------
  */
 
-/* Tells that the library could not work with the node at all, and why. */
+/* Reports that the library cannot work with the node at all, and why. */
 static void report_unreachable(const struct checkup *checkup, struct findings *findings,
                                const char *why) {
     static const struct {
-        const char *part; /* of the cause */
+        const char *part; /* part of the cause's text */
         const char *name;
         const char *fault;
         const char *advice;
@@ -252,7 +252,7 @@ static void report_unreachable(const struct checkup *checkup, struct findings *f
     }
 }
 
-/* Returns whether the node lets this user in at all, by its answer to PING. */
+/* Returns whether the node's answer to PING shows that it accepts this user. */
 static bool lets_in(const struct checkup *checkup, struct findings *findings) {
     const char *why = checkup->why;
 
@@ -261,7 +261,7 @@ static bool lets_in(const struct checkup *checkup, struct findings *findings) {
                      "a script keeps it busy: SCRIPT KILL ends the script");
         return false;
     }
-    /* INFO, which is answered then all the same, tells more. */
+    /* INFO still works then, and reports more. */
     if (why[0] == '\0' || strncmp(why, "NOPERM", 6) == 0 || strncmp(why, "LOADING", 7) == 0 ||
         strncmp(why, "MASTERDOWN", 10) == 0) {
         return true;
@@ -270,7 +270,7 @@ static bool lets_in(const struct checkup *checkup, struct findings *findings) {
     return false;
 }
 
-/* Returns whether a text is a marker, as the library writes it: two times and a run. */
+/* Returns whether a text is a marker as the library writes it: two times and a run. */
 static bool is_marker(const char *text) {
     size_t first = strspn(text, "0123456789");
     size_t last = text[first] == ':' ? strspn(text + first + 1, "0123456789") : 0;
@@ -301,7 +301,7 @@ static void read_marker(struct checkup *checkup) {
 
 void checkup_begin(struct checkup *checkup) {
     if (checkup->uri.has_tls) {
-        return; /* the library tells whether it can be reached */
+        return; /* the library reports whether it can be reached */
     }
     checkup->context =
         direct_connect(&checkup->uri, checkup->timeout_ms, checkup->why, sizeof(checkup->why));

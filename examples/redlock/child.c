@@ -1,7 +1,7 @@
 /*
- * The child waits on a pipe until its group has the terminal. The pipe's other end closes when the
- * parent dies, and the child ends with it; from then on PDEATHSIG ends the command's first process,
- * also where the group cannot be tethered (tether.h), or the process has left the group.
+ * The child waits on a pipe until its group has the terminal. If the parent dies, the pipe's other
+ * end closes and the child ends. After that PDEATHSIG ends the command's first process, even if the
+ * group cannot be tethered (tether.h), or the process has left the group.
  */
 #include "child.h"
 
@@ -16,7 +16,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Sets the variables by which the command knows its lock. Several keys stand on lines. */
+/* Sets the variables that describe the lock to the command. Several keys are separated by newlines.
+ */
 static int set_environment(const redlock_lock *lock, uint64_t valid_until_ms) {
     char number[24];
     char *keys = NULL;
@@ -44,7 +45,7 @@ static int set_environment(const redlock_lock *lock, uint64_t valid_until_ms) {
     return setenv("REDLOCK_FENCE", number, 1);
 }
 
-/* Becomes the command, once the parent says so. Returns when that is impossible, errno set. */
+/* Becomes the command when the parent says so. Returns only on failure, with errno set. */
 static void become_command(const struct job *job, pid_t parent, int go) {
     char byte;
 
@@ -52,7 +53,7 @@ static void become_command(const struct job *job, pid_t parent, int go) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
         return;
     }
-    /* The parent may have died before the signal was asked for. */
+    /* The parent may have died before the death signal was set. */
     if (getppid() != parent || read(go, &byte, 1) != 1) {
         _exit(EXIT_FAILURE);
     }
@@ -84,7 +85,7 @@ int child_start(struct child *child, const struct job *job, const redlock_lock *
     child->pid = fork();
     if (child->pid == 0) {
         close(go[1]);
-        signal(SIGCHLD, SIG_DFL); /* the parent's handler has no business here */
+        signal(SIGCHLD, SIG_DFL); /* drops the parent's handler */
         become_command(job, parent, go[0]);
         int cause = errno;
         _exit(write(failure[1], &cause, sizeof(cause)) == sizeof(cause) ? 127 : 126);
@@ -97,7 +98,7 @@ int child_start(struct child *child, const struct job *job, const redlock_lock *
         child_finish(child);
         return -1;
     }
-    setpgid(child->pid, child->pid); /* whoever of the two comes first */
+    setpgid(child->pid, child->pid); /* parent and child both call it */
     return 0;
 }
 

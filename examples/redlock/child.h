@@ -9,14 +9,14 @@
 #include <sys/types.h>
 
 struct child {
-    pid_t pid;   /* and number of its process group; 0 when it has ended */
+    pid_t pid;   /* also the number of its process group; 0: ended */
     int go;      /* one byte to this pipe lets the child become the command */
-    int failure; /* errno comes from this pipe when it cannot, else the end of the file */
+    int failure; /* delivers errno if it cannot, otherwise the end of the file */
 };
 
 /*
- * Starts a child that waits for child_go. `valid_until_ms` is told it in its environment, since
- * 1970. Returns 0, or -1 with errno set.
+ * Starts a child that waits for child_go. Its environment has `valid_until_ms`, counted from 1970.
+ * Returns 0, or -1 with errno set.
  */
 int child_start(struct child *child, const struct job *job, const redlock_lock *lock,
                 uint64_t valid_until_ms);

@@ -1,6 +1,6 @@
 /*
- * `redlock dev`: throwaway masters. They are never restarted, so that their memory lasts as long as
- * they do: "?durable=yes" says so, and clients need not wait until they are old enough.
+ * `redlock dev`: throwaway masters. They are never restarted, so their memory lasts as long as they
+ * do: "?durable=yes" says so, and spares clients the wait for their trust.
  */
 #include "arguments.h"
 #include "json.h"
@@ -24,7 +24,7 @@
 #define READY_LIMIT_MS 60000
 #define LOOK_US 10000
 
-/* Descriptors with which the most masters start; each server keeps 32 for itself. */
+/* Descriptors that suffice for the maximum number of masters; each server reserves 32. */
 #define DESCRIPTORS 256
 #define TEXT_OF(number) TEXT_OF_ITSELF(number)
 #define TEXT_OF_ITSELF(number) #number
@@ -34,15 +34,15 @@ struct dev {
     redlock_client *client;
     struct event *look;
     struct masters *masters;
-    char list[REDLOCK_MAX_NODES * 64]; /* the URIs, with commas */
+    char list[REDLOCK_MAX_NODES * 64]; /* the URIs, separated by commas */
     bool is_json;
     bool is_ready;
     unsigned looks;
-    bool has_ended[REDLOCK_MAX_NODES]; /* masters whose end was told */
+    bool has_ended[REDLOCK_MAX_NODES]; /* masters whose end was reported */
     size_t ended;
 };
 
-/* Ends by exit(), which ends the masters. */
+/* Calls exit(), which ends the masters. */
 static void on_end(evutil_socket_t signal_number, short what, void *arg) {
     (void)signal_number;
     (void)what;
@@ -50,7 +50,7 @@ static void on_end(evutil_socket_t signal_number, short what, void *arg) {
     exit(TOOL_OK);
 }
 
-/* Tells the end of a master, which nothing but this process would notice at once. */
+/* Reports the end of a master, which only this process notices at once. */
 static void report_end(struct dev *dev, size_t index, const siginfo_t *about) {
     size_t count = masters_count(dev->masters);
 
@@ -65,7 +65,7 @@ static void report_end(struct dev *dev, size_t index, const siginfo_t *about) {
     }
 }
 
-/* Looks which masters have ended, and leaves their status for masters_finish. */
+/* Checks which masters have ended, and leaves their status to masters_finish. */
 static void on_child(evutil_socket_t signal_number, short what, void *arg) {
     struct dev *dev = arg;
 
@@ -83,7 +83,7 @@ static void on_child(evutil_socket_t signal_number, short what, void *arg) {
     }
 }
 
-/* Ends when nobody can read the output any more. */
+/* Ends when nobody can read the output any longer. */
 static void on_output(evutil_socket_t fd, short what, void *arg) {
     struct pollfd polled = {.fd = fd};
 
@@ -94,7 +94,7 @@ static void on_output(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
-/* Watches for the end of the reader: nobody else knows of the masters. */
+/* Watches for the end of the reader: nobody else knows the masters. */
 static void watch_output(const struct dev *dev) {
     struct stat about;
 
@@ -137,7 +137,7 @@ static void report(const struct dev *dev) {
     }
 }
 
-/* Returns whether files can be made where temporary folders are. */
+/* Returns whether files can be created in the folder for temporary files. */
 static bool has_folder(void) {
     const char *parent = getenv("TMPDIR");
 
@@ -150,7 +150,7 @@ static bool has_descriptors(void) {
     return getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= DESCRIPTORS;
 }
 
-/* Returns what to do about masters that did not start. They have said why. */
+/* Returns advice about masters that did not start. They have printed why. */
 static const char *advice(void) {
     if (!has_folder()) {
         return "set TMPDIR to a folder in which you may make files";
@@ -235,14 +235,14 @@ int dev_main(int argc, char **argv) {
     act_on(&dev, SIGINT, on_end);
     act_on(&dev, SIGTERM, on_end);
     act_on(&dev, SIGHUP, on_end);
-    signal(SIGPIPE, SIG_IGN); /* exit() has masters to end */
+    signal(SIGPIPE, SIG_IGN); /* exit() must end the masters */
     dev.masters = masters_start(count, NULL);
     if (dev.masters == NULL) {
         tool_say("dev: no masters; %s", advice());
         return TOOL_SYSTEM;
     }
     act_on(&dev, SIGCHLD, on_child);
-    on_child(SIGCHLD, 0, &dev); /* one may have ended before */
+    on_child(SIGCHLD, 0, &dev); /* one may have ended already */
     list_nodes(&dev, &nodes);
     dev.client = nodes_connect(&nodes, dev.base, NULL);
     dev.look = event_new(dev.base, -1, EV_PERSIST, on_look, &dev);

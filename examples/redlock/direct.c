@@ -10,10 +10,10 @@
 
 #define PORT 6379
 
-/* Bound on numbers from outside, so that a thousand times as many are one, too. */
+/* Maximum for numbers from outside, so that 1,000 times a number still fits. */
 #define NUMBER_MOST (INT64_MAX / 1000)
 
-/* Copies up to `end` with %XX undone. */
+/* Copies up to `end`, and decodes %XX. */
 static void decode(char *out, size_t size, const char *from, const char *end) {
     size_t length = 0;
 
@@ -72,7 +72,7 @@ void direct_read_uri(struct direct_uri *uri, const char *text) {
 
     *uri = (struct direct_uri){.has_tls = strncmp(text, "rediss:", 7) == 0};
     host = read_login(uri, authority, authority_end);
-    query = strchr(host, '?'); /* a login may have a '?' */
+    query = strchr(host, '?'); /* a login may contain a '?' */
     end = query != NULL ? query : text + strlen(text);
     authority_end = slash != NULL ? slash : end;
     uri->is_durable = query != NULL && strstr(query, "durable=yes") != NULL;
@@ -112,13 +112,13 @@ const redisReply *direct_element(const redisReply *reply, size_t index) {
 
 const char *direct_failure(const redisContext *context, const redisReply *reply) {
     if (reply == NULL) {
-        /* hiredis names a timeout by its error number alone. */
+        /* hiredis reports a timeout only by its error number. */
         return strcmp(context->errstr, strerror(EAGAIN)) == 0 ? DIRECT_SILENCE : context->errstr;
     }
     return reply->type == REDIS_REPLY_ERROR ? reply->str : DIRECT_NONSENSE;
 }
 
-/* Returns whether a command was answered by OK; else says why. */
+/* Returns whether a command was answered by OK; if not, writes why. */
 static bool accepts(redisContext *context, redisReply *reply, char *why, size_t size) {
     bool is_good = strcmp(direct_text(reply), "OK") == 0;
 

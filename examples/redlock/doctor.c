@@ -1,4 +1,4 @@
-/* `redlock doctor`: whether the nodes can do what locks need of them, and what to mend. */
+/* `redlock doctor`: checks whether the nodes can do what locks need, and says what to fix. */
 #include "asker.h"
 #include "checkup.h"
 #include "duration.h"
@@ -21,7 +21,7 @@ struct doctor {
     size_t fit; /* number of nodes without a fault */
 };
 
-/* Adds the library's own word on a node. */
+/* Adds the library's own view of a node. */
 static void add_trust(struct findings *findings, const redlock_node_info *info) {
     char left[DURATION_TEXT];
 
@@ -45,7 +45,7 @@ static bool is_local(const struct direct_uri *uri) {
            strcasecmp(uri->host, "localhost") == 0 || strcmp(uri->host, "::1") == 0;
 }
 
-/* Tells logins that others may read on their way. */
+/* Reports logins that are sent in the clear over a network. */
 static void check_secrecy(struct findings *findings, const struct direct_uri *uri) {
     if (uri->has_tls) {
         findings_add(findings, FINDING_GOOD, "TLS", "over TLS; its server is not asked questions");
@@ -77,7 +77,7 @@ static void look_at_node(struct doctor *doctor, size_t index) {
     for (size_t i = 0; i < index; i++) {
         if (checkup->run_id[0] != '\0' &&
             strcmp(checkup->run_id, doctor->checkups[i].run_id) == 0) {
-            /* Either of the two counts: the one that answered the library first. */
+            /* Only one of the two counts: the one that answered the library first. */
             bool counts = doctor->infos[index].trusted && !doctor->infos[i].trusted;
 
             findings_add(findings, counts ? FINDING_WARNING : FINDING_FAULT, "twin",
@@ -96,7 +96,7 @@ static bool is_same_host(const struct direct_uri *one, const struct direct_uri *
     return (is_local(one) && is_local(other)) || strcasecmp(one->host, other->host) == 0;
 }
 
-/* Lists the nodes from `first` on that are on its host. Returns their number; 0: told before. */
+/* Lists the nodes from `first` on that share its host. Returns their number; 0: listed before. */
 static size_t list_host(const struct doctor *doctor, size_t first, char *list, size_t size) {
     const struct direct_uri *uri = &doctor->checkups[first].uri;
     size_t count = 0;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads a duration of at most a year; a number without a unit is refused, but for 0. */
+/* Reads a duration of at most 1 year. Refuses numbers without a unit, except 0. */
 bool duration_read(const char *text, uint64_t *ms);
 
 /* Reads the argument of an option, or exits with TOOL_USAGE and a message that names the option. */

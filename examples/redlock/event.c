@@ -9,7 +9,7 @@ void event_begin(struct event *event, const char *name) {
     *event = (struct event){0};
     event->json.stream = open_memstream(&event->line, &event->length);
     if (event->json.stream == NULL) {
-        event->json.stream = stderr; /* without memory, a line in pieces is better than none */
+        event->json.stream = stderr; /* out of memory: a line in pieces is better than none */
     }
     json_begin(&event->json, NULL, '{');
     json_text(&event->json, "event", name);

@@ -7,12 +7,12 @@
 #include <stddef.h>
 
 struct event {
-    struct json json; /* for the event's values */
+    struct json json; /* writer of the event's values */
     char *line;
     size_t length;
 };
 
-/* Begins an event, with its name and the time. */
+/* Begins an event with its name and the time. */
 void event_begin(struct event *event, const char *name);
 
 /* Writes the event in one piece, so that the lines of several processes do not mix. */

@@ -2,14 +2,14 @@
  * Process groups and sessions do not hold a family together: setsid() leaves both. The chain of
  * parents does, because a subreaper becomes the parent of its orphaned descendants.
  *
- * The kernel lists the children of each thread, and the lists are walked from this process on. Each
- * process is signalled before its list is read: SIGKILL keeps it from forking, and the list is
- * complete. A line of processes, of which each forks and ends, is followed to its end so, because a
- * step of the walk takes less time than a fork. A process that a walk misses, because its parent
- * ends at that instant, becomes a child of this process, where the next walk begins.
+ * The kernel lists the children of each thread, and a walk follows these lists from this process
+ * on. Each process is signalled before its list is read: SIGKILL keeps it from forking, so that the
+ * list is complete. A chain of processes, each of which forks and ends, is followed to its end,
+ * because a step of the walk takes less time than a fork. A process that a walk misses, because its
+ * parent ends at that instant, becomes a child of this process, where the next walk begins.
  *
- * A kernel without these lists (CONFIG_PROC_CHILDREN) has all processes of the machine looked at
- * for their parents. That takes longer, and such a line may get away for a while.
+ * On a kernel without these lists (CONFIG_PROC_CHILDREN), the parents of all processes of the
+ * machine are read. That takes longer, and such a chain may escape for a while.
  */
 #include "family.h"
 
@@ -29,25 +29,25 @@
 #include <unistd.h>
 
 #define PAUSE_NS 1000000
-/* Bounds on a walk: a command that gets no SIGKILL may fork without end. */
+/* Bounds on a walk: a command that does not get SIGKILL may fork without end. */
 #define STEPS_FIRST 256
 #define STEPS_MOST 1048576
 
 struct member {
     pid_t pid;
     pid_t parent;
-    bool is_ours; /* whether it descends from this process, in a census of the machine */
+    bool is_ours; /* census: whether it descends from this process */
 };
 
-/* Open all the time, because descriptors may run out. A look takes two more. */
+/* Always open, because descriptors may run out. A walk needs two more. */
 static DIR *processes;
-static int own_list = -1; /* children of this process; -1: the kernel has no such lists */
+static int own_list = -1; /* list of this process's children; -1: no such lists */
 static int spares[2] = {-1, -1};
 
-/* Children that are signalled also when /proc does not tell them. */
+/* Children that are signalled even if /proc does not list them. */
 static pid_t children[2];
 
-/* Whether a process could not be signalled, because it had become another user. */
+/* Whether a process could not be signalled because it had changed its user. */
 static bool was_refused;
 
 struct census {
@@ -75,8 +75,8 @@ static void use_spares(void) {
 }
 
 /*
- * Returns the parent of a process; 0 when the process has ended. One whose first thread has ended
- * looks like that too, but has other threads.
+ * Returns the parent of a process; 0 if the process has ended. A process whose first thread has
+ * ended looks the same, but has other threads.
  */
 static pid_t parent_of(const char *pid) {
     char path[64];
@@ -97,7 +97,7 @@ static pid_t parent_of(const char *pid) {
         return 0;
     }
     line[length] = '\0';
-    /* The name of a process stands in parentheses, and may contain some. */
+    /* The name of a process is in parentheses, and may contain parentheses. */
     const char *rest = strrchr(line, ')');
     if (rest == NULL || sscanf(rest,
                                ") %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
@@ -112,7 +112,7 @@ int family_adopt(void) {
     char list[64];
 
     if (processes != NULL) {
-        closedir(processes); /* the parent's, whose place in the folder is its own */
+        closedir(processes); /* the parent's: its position in the folder must not be shared */
         close_file(&own_list);
         use_spares();
     }
@@ -199,7 +199,7 @@ static void send_signal(pid_t pid, int signal_number) {
     }
 }
 
-/* Signals a child, and its group, unless the numbers may have become another's. */
+/* Signals a child and its group, unless the numbers may belong to others by now. */
 static void signal_child(pid_t child, int signal_number) {
     siginfo_t info;
 
@@ -211,7 +211,7 @@ static void signal_child(pid_t child, int signal_number) {
     }
 }
 
-/* Looks at all processes of the machine, and then signals the descendants among them. */
+/* Reads all processes of the machine, then signals the descendants among them. */
 static void signal_census(int signal_number) {
     struct census census = {0};
 
@@ -225,7 +225,7 @@ static void signal_census(int signal_number) {
     free(census.members);
 }
 
-/* Adds the processes of a list of the kernel's: numbers, with a space behind each. */
+/* Adds the processes of a list of the kernel: numbers, each followed by a space. */
 static void add_list(struct census *census, int list, pid_t parent) {
     char text[4096];
     off_t position = 0;
@@ -244,7 +244,7 @@ static void add_list(struct census *census, int list, pid_t parent) {
     }
 }
 
-/* Opens a file below the folder of a process, and a folder of its own. Returns -1 on failure. */
+/* Opens a file below the folder of a process or thread. Returns -1 on failure. */
 static int open_below(int folder, const char *name, const char *rest, int flags) {
     char path[64];
 
@@ -276,7 +276,7 @@ static void add_children(struct census *census, pid_t parent) {
     closedir(threads);
 }
 
-/* Returns whether a process of a list still lives, and its number has not become another's. */
+/* Returns whether a process of a list is still alive, and its number is still its own. */
 static bool is_alive(const struct member *member) {
     siginfo_t info = {0};
     char name[24];
@@ -292,7 +292,7 @@ static bool is_alive(const struct member *member) {
     return parent > 0 && (parent == member->parent || parent == getpid());
 }
 
-/* Walks through the lists, from the youngest child on: what has just been forked forks next. */
+/* Walks through the lists, the youngest child first: it is the most likely to fork next. */
 static void signal_lists(int signal_number, size_t steps_most) {
     struct census pile = {0};
 
@@ -308,7 +308,7 @@ static void signal_lists(int signal_number, size_t steps_most) {
     free(pile.members);
 }
 
-/* Signals all descendants; by the lists, not more of them than this. */
+/* Signals all descendants; by the lists at most `steps_most`. */
 static void signal_all(int signal_number, size_t steps_most) {
     use_spares();
     signal_child(children[0], signal_number);
@@ -326,14 +326,14 @@ void family_signal(int signal_number) {
 }
 
 /*
- * A keeper that was stopped may have thousands of zombies, until it has died. The first walks
- * therefore reach the youngest processes only.
+ * A stopped keeper may have thousands of zombies until it dies. The first walks therefore reach
+ * only the youngest processes.
  */
 bool family_end(void) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     size_t steps_most = STEPS_FIRST;
 
-    signal(SIGCHLD, SIG_IGN); /* zombies vanish, when they become children of this process */
+    signal(SIGCHLD, SIG_IGN); /* zombies vanish when they become children of this process */
     for (;;) {
         pid_t ended;
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns whether the node has a finding of this name and text already. */
+/* Returns whether the node already has a finding with this name and text. */
 static bool is_known(const struct findings *findings, const struct finding *finding) {
     for (size_t i = 0; i < findings->count; i++) {
         const struct finding *known = &findings->list[i];

@@ -1,4 +1,4 @@
-/* Findings of the doctor: about one node, or about all of them together. */
+/* Findings of the doctor about one node, or about all nodes together. */
 #ifndef FINDINGS_H
 #define FINDINGS_H
 
@@ -8,11 +8,11 @@
 
 enum finding_grade {
     FINDING_GOOD,
-    FINDING_WARNING, /* it works, and is to be mended */
-    FINDING_FAULT    /* the node does not count now; or there is no quorum */
+    FINDING_WARNING, /* it works, but should be fixed */
+    FINDING_FAULT    /* the node does not count, or there is no quorum */
 };
 
-/* Number of the node in findings about all nodes together. */
+/* The node's index in findings about all nodes together. */
 #define FINDING_SET REDLOCK_MAX_NODES
 #define FINDINGS_MOST 1024
 #define FINDING_TEXT 1024
@@ -27,12 +27,12 @@ struct finding {
 struct findings {
     struct finding list[FINDINGS_MOST];
     size_t count;
-    size_t node; /* that is being looked at, or FINDING_SET */
+    size_t node; /* node being checked, or FINDING_SET */
 };
 
 /*
- * Adds a finding about the node that is being looked at, once: a finding that is there already,
- * with the same text, is left out. More than FINDINGS_MOST are dropped.
+ * Adds a finding about the node being checked, unless the same finding with the same text is there
+ * already. Findings beyond FINDINGS_MOST are dropped.
  */
 void findings_add(struct findings *findings, enum finding_grade grade, const char *name,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));

@@ -1,11 +1,10 @@
 /*
  * `redlock nodes new`: writes the markers on masters that are certainly new, so that clients need
- * not wait until they have seen them for max_ttl_ms. A marker says since when a node's memory is
- * sound: on a server that never granted a lock, since ever.
+ * not observe them for max_ttl_ms before they count. A marker says since when a node's memory is
+ * intact: always, on a server that never granted a lock.
  *
- * A node is refused that has any key, or a marker, since then somebody may have had a lock there;
- * and a replica. Nobody can see a lock that was lost with its server: for those the user has
- * to answer.
+ * Refuses replicas, and nodes that have a key or a marker, because somebody may have had a lock
+ * there. A lock that was lost with its server cannot be detected: the user must rule that out.
  */
 #include "asker.h"
 #include "direct.h"
@@ -24,18 +23,18 @@
 
 #define WHY_SIZE 240
 
-/* Time since which the memory is sound, in us since 1970. */
+/* Time since which the memory is intact, in us since 1970. */
 #define SINCE_EVER "1"
 
 struct candidate {
-    redisContext *context; /* NULL: it cannot be asked */
-    char why[WHY_SIZE];    /* cause for a refusal; "" */
-    const char *name;      /* of the node */
+    redisContext *context; /* NULL: not reachable */
+    char why[WHY_SIZE];    /* why the node is refused; "": it is not */
+    const char *name;      /* name of the node */
     char run_id[48];
     int64_t uptime_ms;
 };
 
-/* Returns the number of keys in all databases; -1 where the answer of INFO does not tell. */
+/* Returns the number of keys in all databases; -1 if INFO's answer does not have it. */
 static int64_t count_keys(const redisReply *info) {
     const char *section =
         info != NULL && info->type == REDIS_REPLY_STRING ? strstr(info->str, "# Keyspace") : NULL;
@@ -83,7 +82,7 @@ static void look(struct candidate *candidate, const char *text, uint64_t timeout
     freeReplyObject(info);
 }
 
-/* Writes the marker, unless another client has been faster. */
+/* Writes the marker, unless another client was faster. */
 static void mark(struct candidate *candidate) {
     char marker[128];
     struct timespec now;

@@ -1,4 +1,4 @@
-/* `redlock inspect` and `redlock watch`: who holds a key, and who waits for it. */
+/* `redlock inspect` and `redlock watch`: show the holders of a key and its waiters. */
 #include "asker.h"
 #include "duration.h"
 #include "json.h"
@@ -61,10 +61,10 @@ int inspect_main(int argc, char **argv) {
 struct watch {
     struct asker *asker;
     const char *key;
-    char last[512]; /* line that was told last */
+    char last[512]; /* line printed last */
 };
 
-/* Writes all that makes a change: no times, which always change. */
+/* Writes everything whose change matters: no times, which always change. */
 static void summarize(char *text, size_t size, redlock_status status, const redlock_view *view) {
     int length = snprintf(text, size, "%d %d %s %" PRIu64 " %" PRIu32 " %" PRIu32, status,
                           view->held, view->owner, view->fence, view->readers, view->queue_length);

@@ -89,7 +89,7 @@ static void set_mode(struct job *job, redlock_mode mode) {
     job->mode = mode;
 }
 
-/* Takes an option that has no duration. */
+/* Handles an option without a duration. */
 static void take_option(struct job *job, int option) {
     switch (option) {
     case 'E':
@@ -126,7 +126,7 @@ static void take_option(struct job *job, int option) {
     }
 }
 
-/* Takes an option with a duration. Returns false for any other option. */
+/* Handles an option with a duration. Returns false for any other option. */
 static bool take_duration(struct job *job, int option) {
     switch (option) {
     case OPTION_TTL:
@@ -151,8 +151,8 @@ static uint64_t between(uint64_t value, uint64_t least, uint64_t most) {
 }
 
 /*
- * Sets the margin, and checks the grace. A lock in health is renewed when a third of its TTL has
- * passed: SIGTERM must not come near that.
+ * Sets the margin and checks the grace period. A healthy lock is renewed after 1/3 of its TTL:
+ * SIGTERM must come well after that.
  */
 static void set_times(struct job *job) {
     if (job->ttl_ms < TTL_LEAST_MS) {
@@ -178,7 +178,7 @@ static void set_wait(struct job *job) {
     }
 }
 
-/* Returns the place of the argument "--"; `argc` where there is none. */
+/* Returns the index of the argument "--"; `argc` if there is none. */
 static int find_command(int argc, char **argv) {
     int position = 1;
 
@@ -188,7 +188,7 @@ static int find_command(int argc, char **argv) {
     return position;
 }
 
-/* Looks for --json ahead, so that mistakes before it are events, too. */
+/* Looks ahead for --json, so that errors before it are reported as events too. */
 static bool asks_for_json(int end, char **argv) {
     bool is_json = false;
 
@@ -196,12 +196,12 @@ static bool asks_for_json(int end, char **argv) {
     for (int option; (option = getopt_long(end, argv, LETTERS, options, NULL)) != -1;) {
         is_json = is_json || option == OPTION_JSON;
     }
-    optind = 0; /* from the start again */
+    optind = 0; /* restart getopt_long() */
     opterr = !is_json;
     return is_json;
 }
 
-/* Names an option that is none, or has no argument. */
+/* Reports an unknown option, or one that lacks its argument. */
 static _Noreturn void refuse_option(char **argv) {
     if (optopt > 0 && optopt <= SCHAR_MAX) {
         tool_usage("run: the command line makes no sense at \"-%c\"", optopt);
@@ -209,7 +209,7 @@ static _Noreturn void refuse_option(char **argv) {
     tool_usage("run: the command line makes no sense at \"%s\"", argv[optind - 1]);
 }
 
-/* Returns a label that no other process has: "HOST:PID". */
+/* Returns a label that is unique to this process: "HOST:PID". */
 static const char *own_label(void) {
     static char label[64];
     char host[41] = "";
@@ -291,7 +291,7 @@ const char *job_title(const struct job *job) {
     static char title[TITLE_MOST + sizeof(", ...")];
     size_t length = 0;
 
-    /* A byte of a key takes up to four of the title, in the form that `redlock inspect` prints. */
+    /* A byte of a key takes up to 4 bytes of the title, as `redlock inspect` prints it. */
     for (const char *byte = job->keys[0]; *byte != '\0' && length + 4 <= TITLE_MOST; byte++) {
         if (isprint((unsigned char)*byte)) {
             title[length++] = *byte;

@@ -1,4 +1,4 @@
-/* Writes JSON to a stream: commas and escapes are cared for, nesting is the caller's. */
+/* Writes JSON to a stream. Handles commas and escapes; the caller ensures correct nesting. */
 #ifndef JSON_H
 #define JSON_H
 
@@ -8,10 +8,10 @@
 
 struct json {
     FILE *stream;
-    bool needs_comma; /* whether a value stands before the next one */
+    bool needs_comma; /* whether the next value needs a comma before it */
 };
 
-/* Begin and end an object or array; `name` is NULL in an array and at the top. */
+/* Begin and end an object or array; `name` is NULL in an array and at the top level. */
 void json_begin(struct json *json, const char *name, char bracket);
 void json_end(struct json *json, char bracket);
 

@@ -1,14 +1,14 @@
 /*
  * The happy path: the client connects; the lock is acquired; the child is started, and becomes the
- * command when the front says so; the child ends, and so does all that it has started; the lock is
- * released; the client is closed; the front is told the exit code.
+ * command when the front says so; the child ends, and with it everything that it started; the lock
+ * is released; the client is closed; the front gets the exit code.
  *
- * When the validity gets short because renewals fail, all descendants get SIGTERM, and SIGKILL
- * while there is still some validity left. When the lock is lost otherwise, they get SIGTERM at
- * once. When the front dies, they get SIGKILL at once, and the lock is released.
+ * If the validity gets short because renewals fail, all descendants get SIGTERM, and SIGKILL while
+ * there is still some validity left. If the lock is lost in another way, they get SIGTERM at once.
+ * If the front dies, they get SIGKILL at once, and the lock is released.
  *
- * When the job is stopped before there is a lock, the request is cancelled, and made again when the
- * job goes on.
+ * If the job is stopped before it has the lock, the request is canceled, and repeated when the job
+ * continues.
  */
 #include "keeper.h"
 
@@ -31,16 +31,16 @@
 #define CONNECT_MOST_MS 1000
 #define TICK_LEAST_MS 5
 #define TICK_MOST_MS 250
-/* Interval of the looks at what is left of the command, while it is being ended. */
+/* Interval of the checks for remaining processes of the command, while it is being ended. */
 #define SWEEP_MS 10
 
 enum phase {
-    PHASE_CONNECTING, /* connections are made */
+    PHASE_CONNECTING, /* connecting to the nodes */
     PHASE_WAITING,    /* the lock is being acquired */
-    PHASE_PAUSED,     /* the job is stopped, and asks for nothing */
+    PHASE_PAUSED,     /* the job is stopped, without a request */
     PHASE_RUNNING,    /* the child runs */
     PHASE_ENDING,     /* the child has ended; its descendants are being ended */
-    PHASE_RELEASING,  /* nobody runs; the lock is released, and the client closed */
+    PHASE_RELEASING,  /* no process is left; the lock is released and the client closed */
 };
 
 struct keeper {
@@ -58,12 +58,12 @@ struct keeper {
     talk_deadline *reported;
     enum phase phase;
     uint64_t began_ms;
-    uint64_t waiting_ms;   /* instant at which the request was made */
-    uint64_t wait_left_ms; /* rest of --wait as of then */
-    uint64_t deadline_ms;  /* last one that the front was told */
+    uint64_t waiting_ms;   /* instant of the request */
+    uint64_t wait_left_ms; /* rest of --wait at that instant */
+    uint64_t deadline_ms;  /* deadline last reported to the front */
     uint64_t kill_at_ms;   /* instant of SIGKILL, for processes that ignore SIGTERM; 0: none */
-    bool stops_on_request; /* whether the front has passed on SIGTSTP last */
-    bool is_lost;          /* the lock is lost, or will be before it is renewed */
+    bool stops_on_request; /* whether SIGTSTP was the last signal from the front */
+    bool is_lost;          /* whether the lock is lost, or will be before a renewal */
     int code;
     int ended_by; /* signal that ended the command, or the waiting; 0: none */
 };
@@ -147,7 +147,7 @@ static void ask_all_to_end(struct keeper *keeper) {
     }
 }
 
-/* Carries out --on-lost, for a lock of which nothing is left but perhaps the margin. */
+/* Carries out --on-lost, for a lock with no validity left except perhaps the margin. */
 static void stop_working(struct keeper *keeper, const char *why, bool is_over) {
     if (!keeper->is_lost) {
         keeper->is_lost = true;
@@ -189,8 +189,8 @@ static void record_deadline(struct keeper *keeper, uint64_t validity_ms) {
 }
 
 /*
- * Returns the validity that is left. A lost lock has none by the library's word; what was left is
- * then the bound on the time that --on-lost may take.
+ * Returns the remaining validity. For a lost lock the library reports none; the validity before the
+ * loss then bounds the time that --on-lost may take.
  */
 static uint64_t validity_left(const struct keeper *keeper) {
     uint64_t validity_ms = redlock_validity_ms(keeper->lock);
@@ -202,7 +202,7 @@ static uint64_t validity_left(const struct keeper *keeper) {
     return keeper->deadline_ms - now;
 }
 
-/* Returns the time until the validity has to be looked at again. */
+/* Returns the time until the validity must be checked again. */
 static uint64_t next_look(const struct keeper *keeper, uint64_t validity_ms) {
     const struct job *job = keeper->job;
     uint64_t first = job->margin_ms + (job->on_lost == JOB_TERM ? job->grace_ms : 0);
@@ -211,12 +211,12 @@ static uint64_t next_look(const struct keeper *keeper, uint64_t validity_ms) {
     uint64_t usual = keeper->kill_at_ms != 0 ? SWEEP_MS : TICK_MOST_MS;
 
     if (job->on_lost == JOB_WARN) {
-        return usual; /* nothing is done at any threshold */
+        return usual; /* no action at any threshold */
     }
     return left > usual ? usual : left < TICK_LEAST_MS ? TICK_LEAST_MS : left;
 }
 
-/* Looks at the validity that is left, and acts when it gets short. */
+/* Checks the remaining validity, and acts when it gets short. */
 static void look_at_validity(struct keeper *keeper) {
     const struct job *job = keeper->job;
     uint64_t validity_ms = validity_left(keeper);
@@ -242,7 +242,7 @@ static void record_end_of_child(struct keeper *keeper, int status) {
         keeper->ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         keeper->code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
-    ask_all_to_end(keeper); /* what the command has left behind */
+    ask_all_to_end(keeper); /* processes that the command left behind */
 }
 
 static void on_child_changes(evutil_socket_t signal_number, short what, void *arg) {
@@ -257,7 +257,7 @@ static void on_child_changes(evutil_socket_t signal_number, short what, void *ar
             continue;
         }
         if (WIFSTOPPED(status) && keeper->stops_on_request) {
-            keeper->stops_on_request = false; /* the front has stopped, too */
+            keeper->stops_on_request = false; /* the front has stopped too */
         } else if (WIFSTOPPED(status)) {
             talk_send(keeper->front, TALK_STOPPED, WSTOPSIG(status));
         } else {
@@ -269,7 +269,7 @@ static void on_child_changes(evutil_socket_t signal_number, short what, void *ar
     }
 }
 
-/* Takes errno of a child that could not become the command; nothing when it has. */
+/* Reads errno of a child that could not become the command; nothing if it did. */
 static void on_child_fails(evutil_socket_t fd, short what, void *arg) {
     struct keeper *keeper = arg;
     const char *name = keeper->job->command[0];
@@ -310,7 +310,7 @@ static void start_child(struct keeper *keeper) {
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct keeper *keeper = arg;
 
-    if (lock != keeper->lock) { /* the job was stopped meanwhile */
+    if (lock != keeper->lock) { /* the job was stopped in the meantime */
         if (status == REDLOCK_OK) {
             redlock_release(lock, NULL, NULL);
         }
@@ -351,7 +351,7 @@ static void acquire(struct keeper *keeper) {
     }
 }
 
-/* Leaves the line: a lock would be of no use to a job that is stopped. */
+/* Leaves the queue: a stopped job could not use the lock. */
 static void pause_waiting(struct keeper *keeper) {
     uint64_t waited_ms = talk_now_ms() - keeper->waiting_ms;
 
@@ -370,8 +370,7 @@ static void resume_waiting(struct keeper *keeper) {
     tick_in(keeper, 0);
 }
 
-/* Tells what the request waits for, and gives up when rights are missing, which time cannot
- * mend. */
+/* Reports what the request waits for, and gives up if rights are missing: waiting does not help. */
 static void look_at_waiting(struct keeper *keeper) {
     if (report_is_hopeless(&keeper->report, keeper->client, keeper->lock)) {
         report_end_waiting(&keeper->report);
@@ -422,7 +421,7 @@ static bool is_end(int signal_number) {
            signal_number == SIGQUIT;
 }
 
-/* Sends the command a signal of the front's, or pauses or gives up the waiting for the lock. */
+/* Sends the command a signal from the front, or pauses or gives up the wait for the lock. */
 static void pass_on(struct keeper *keeper, int signal_number) {
     bool is_waiting = keeper->phase == PHASE_CONNECTING || keeper->phase == PHASE_WAITING;
     bool is_paused = keeper->phase == PHASE_PAUSED;
@@ -446,7 +445,7 @@ static void pass_on(struct keeper *keeper, int signal_number) {
 
 static void on_front_gone(struct keeper *keeper) {
     event_del(keeper->front_speaks);
-    keeper->is_lost = true; /* nobody reads the code, and no news are worth telling */
+    keeper->is_lost = true; /* nobody reads the exit code or any message */
     if (keeper->phase == PHASE_RUNNING || keeper->phase == PHASE_ENDING) {
         kill_all(keeper);
     } else if (keeper->phase != PHASE_RELEASING) {
@@ -499,7 +498,7 @@ void keeper_main(const struct job *job, int front, talk_deadline *deadline) {
     if (family_adopt() != 0) {
         tool_refused("/proc or prctl");
     }
-    setpgid(0, 0); /* signals for the shell's job are the front's to pass on */
+    setpgid(0, 0); /* signals for the shell's job must come through the front */
     keeper.child.go = keeper.child.failure = -1;
     keeper.base = nodes_loop();
     keeper.client = nodes_connect(&job->nodes, keeper.base, job->owner);

@@ -1,6 +1,6 @@
 /*
- * The process that holds the lock, and is the parent of the command. It is apart from the process
- * that the shell waits for, so that the lock is renewed also while the shell has stopped its job.
+ * The process that holds the lock and is the parent of the command. It is not the process for which
+ * the shell waits, so that the lock is renewed even while the shell has stopped its job.
  */
 #ifndef KEEPER_H
 #define KEEPER_H
@@ -9,8 +9,8 @@
 #include "talk.h"
 
 /*
- * Acquires the lock, runs the command, and releases the lock. `front` is the socket to the front,
- * which looks at `deadline`.
+ * Acquires the lock, runs the command and releases the lock. `front` is the socket to the front,
+ * which watches `deadline`.
  */
 _Noreturn void keeper_main(const struct job *job, int front, talk_deadline *deadline);
 

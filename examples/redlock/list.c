@@ -1,10 +1,11 @@
 /*
- * `redlock list`: the locks whose names begin with a prefix. Each node is asked for names by SCAN,
- * and then the library for each name. Locks come and go meanwhile: the list is a snapshot.
+ * `redlock list`: lists the locks whose names begin with a prefix. SCAN gives the names at each
+ * node; then the library inspects each name. Locks come and go in the meantime: the list is a
+ * snapshot.
  *
- * A key is taken for a lock when its value is one of this library. Locks of other makes have values
- * of any kind, as strings with an expiry in a cache have. Theirs are keys that have an expiry, and
- * the same value at a quorum of the nodes: caches of independent masters are not alike.
+ * A key counts as a lock if its value is one of this library. Locks of foreign clients have any
+ * value, like the strings in a cache. A key counts as one if it has an expiry, and the same value
+ * at a quorum of the nodes: caches on independent masters are not alike.
  */
 #include "answer.h"
 #include "asker.h"
@@ -22,8 +23,8 @@
 
 #define TOKEN_LENGTH 40
 #define NAMES_MOST 10000
-#define ROOM (2 * NAMES_MOST) /* for names of which other nodes have told before */
-#define SCAN_MOST_MS 60000    /* of a node */
+#define ROOM (2 * NAMES_MOST) /* room for names that other nodes reported already */
+#define SCAN_MOST_MS 60000    /* time limit for one node */
 #define WHY_SIZE 240
 
 struct name {
@@ -35,16 +36,17 @@ struct list {
     struct asker asker;
     struct json json;
     redisContext *contexts[REDLOCK_MAX_NODES]; /* NULL: not reached */
-    char whys[REDLOCK_MAX_NODES][WHY_SIZE];    /* why a node has not told its names; "" */
+    char whys[REDLOCK_MAX_NODES][WHY_SIZE];    /* why a node did not list its names; "" */
     struct name names[ROOM];
     size_t count;
-    size_t answered;         /* number of nodes that have told their names */
-    bool is_cut;             /* there are more than NAMES_MOST */
-    const struct name *name; /* that the library is asked for */
+    size_t answered;         /* number of nodes that listed their names */
+    bool is_cut;             /* whether there are more than NAMES_MOST */
+    const struct name *name; /* name being inspected */
     int code;
 };
 
-/* Returns whether a value is this library's: a token, with an owner or without, or the readers'. */
+/* Returns whether a value is this library's: a token, with or without an owner, or that of readers.
+ */
 static bool is_ours(const redisReply *value) {
     return value != NULL && value->type == REDIS_REPLY_STRING &&
            (strcmp(value->str, REDLOCK_SHARED_VALUE) == 0 ||
@@ -61,7 +63,7 @@ static int compare(const void *one, const void *other) {
     return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-/* Leaves each name once, in order, and the first NAMES_MOST of them. */
+/* Sorts the names, removes duplicates, and keeps the first NAMES_MOST. */
 static void sort(struct list *list) {
     size_t kept = 0;
 
@@ -95,7 +97,7 @@ static void add(struct list *list, const redisReply *key) {
     list->count++;
 }
 
-/* Asks for each of some keys by a command of no other argument. Returns the replies. */
+/* Sends a command with one key as its only argument for each key. Returns the replies. */
 static redisReply **ask_each(redisContext *context, const char *command, redisReply *const *keys,
                              size_t count) {
     redisReply **replies = calloc(count + 1, sizeof(*replies));
@@ -129,7 +131,7 @@ static bool is_same(const redisReply *one, const redisReply *other) {
            memcmp(one->str, other->str, one->len) == 0;
 }
 
-/* Keeps the keys that have an expiry, with their values. Returns their number. */
+/* Keeps only the keys that have an expiry, with their values. Returns their number. */
 static size_t keep_expiring(redisContext *context, redisReply **keys, redisReply **values,
                             size_t count) {
     redisReply **expiries = ask_each(context, "PTTL", keys, count);
@@ -146,7 +148,7 @@ static size_t keep_expiring(redisContext *context, redisReply **keys, redisReply
     return kept;
 }
 
-/* Adds those of some keys of a node, with strange values, that are locks of other makes. */
+/* Adds the locks of foreign clients among some keys of a node that have foreign values. */
 static void take_strange(struct list *list, size_t node, redisReply **keys, redisReply **values,
                          size_t count) {
     size_t kept = keep_expiring(list->contexts[node], keys, values, count);
@@ -173,7 +175,7 @@ static void take_strange(struct list *list, size_t node, redisReply **keys, redi
     free(nodes);
 }
 
-/* Adds those of some keys of a node that are locks. */
+/* Adds the locks among some keys of a node. */
 static void take_keys(struct list *list, size_t node, redisReply **keys, size_t count) {
     redisReply **values = ask_each(list->contexts[node], "GET", keys, count);
     redisReply **strange = calloc(count + 1, sizeof(*strange));
@@ -195,7 +197,7 @@ static void take_keys(struct list *list, size_t node, redisReply **keys, size_t 
     free_each(values, count);
 }
 
-/* Adds the locks of a page of keys, as SCAN tells them. */
+/* Adds the locks of a page of keys from SCAN. */
 static void take_page(struct list *list, size_t node, const redisReply *page) {
     redisReply **keys = calloc(page->elements + 1, sizeof(*keys));
     size_t count = 0;
@@ -212,7 +214,7 @@ static void take_page(struct list *list, size_t node, const redisReply *page) {
     free(keys);
 }
 
-/* Writes a pattern of SCAN for names that begin with the prefix. */
+/* Writes a SCAN pattern for names that begin with the prefix. */
 static void write_pattern(char *pattern, size_t size, const char *prefix) {
     size_t length = 0;
 
@@ -225,7 +227,7 @@ static void write_pattern(char *pattern, size_t size, const char *prefix) {
     snprintf(pattern + length, size - length, "*");
 }
 
-/* Takes the cursor of a page. Returns false when there is none. */
+/* Reads the cursor of a page. Returns false if there is none. */
 static bool take_cursor(const redisReply *page, uint64_t *cursor) {
     const char *text = direct_text(direct_element(page, 0));
     char *end;
@@ -234,7 +236,7 @@ static bool take_cursor(const redisReply *page, uint64_t *cursor) {
     return end != text && *end == '\0';
 }
 
-/* Records and tells why a node does not tell its names. Returns false. */
+/* Records and prints why a node does not list its names. Returns false. */
 static bool fail(struct list *list, size_t node, const char *why) {
     snprintf(list->whys[node], WHY_SIZE, "%s", why[0] != '\0' ? why : DIRECT_NONSENSE);
     tool_say("list: %s: %s", list->asker.nodes.names[node], list->whys[node]);
@@ -242,8 +244,8 @@ static bool fail(struct list *list, size_t node, const char *why) {
 }
 
 /*
- * Reads a page of a node's names, and moves the cursor, to 0 at the end. Returns whether the answer
- * makes sense.
+ * Reads a page of a node's names and advances the cursor, to 0 at the end. Returns whether the
+ * answer is well-formed.
  */
 static bool read_page(struct list *list, size_t node, const char *pattern, uint64_t *cursor) {
     redisContext *context = list->contexts[node];
@@ -262,9 +264,10 @@ static bool read_page(struct list *list, size_t node, const char *pattern, uint6
 }
 
 /*
- * Reads all names of a node. Returns whether it has answered to the end. A cursor that comes back
- * would do so for ever: one of the past, each time twice as far on, is kept to compare with (R. P.
- * Brent, "An improved Monte Carlo factorization algorithm", section 2).
+ * Reads all names of a node. Returns whether the node answered to the end. A cursor that repeats
+ * would do so for ever; to detect this, each cursor is compared with an earlier one, which is
+ * replaced after 1, 2, 4, ... pages (R. P. Brent, "An improved Monte Carlo factorization
+ * algorithm", section 2).
  */
 static bool scan(struct list *list, size_t node, const char *prefix) {
     uint64_t limit_ms = talk_now_ms() + SCAN_MOST_MS;
@@ -322,7 +325,7 @@ static void scan_all(struct list *list, const char *prefix) {
     }
 }
 
-/* Tells a lock; one that has ended meanwhile is left out. */
+/* Prints a lock, unless it has ended in the meantime. */
 static void on_view(redlock_status status, const redlock_view *view, void *arg) {
     struct list *list = arg;
 
@@ -375,7 +378,7 @@ static void report(struct list *list) {
     for (size_t i = 0; i < list->count; i++) {
         list->name = &list->names[i];
         if (list->name->length > 0) {
-            /* A refused name, as of a stranger's key "...::queue", is that of no lock. */
+            /* A name that the library refuses, such as a foreign "...::queue", is not a lock. */
             (void)asker_inspect(&list->asker, list->name->bytes, list->name->length, on_view, list);
         }
     }

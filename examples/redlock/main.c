@@ -46,13 +46,13 @@ static const struct command commands[] = {
     {"watch", watch_main}, {"list", list_main}, {"nodes", nodes_main},
 };
 
-/* Returns whether "--help" stands first, or behind a command's name. */
+/* Returns whether "--help" comes first, or after a command's name. */
 static bool asks_for_help(int argc, char **argv) {
     return strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
            strcmp(argv[1], "help") == 0 || (argc > 2 && strcmp(argv[2], "--help") == 0);
 }
 
-/* Opens the first three descriptors where they are closed, lest sockets take their places. */
+/* Opens descriptors 0, 1 and 2 if they are closed, so that sockets do not get these numbers. */
 static void open_standard_streams(void) {
     int fd;
 

@@ -29,14 +29,14 @@ static const struct {
     {"watch_key", "--watch-key"},
 };
 
-/* Returns the length of the word: letters and underscores, as fields have. */
+/* Returns the length of the word: letters and underscores, as in names of fields. */
 static size_t word_length(const char *text) {
     return strspn(text, "abcdefghijklmnopqrstuvwxyz_");
 }
 
 /*
- * Returns the option for the word, or NULL. Words of ordinary language are fields only at the
- * beginning, before a colon, or with an index behind.
+ * Returns the option for the word, or NULL. Ordinary words are fields only at the beginning, before
+ * a colon, or before an index.
  */
 static const char *option_of(const char *word, size_t length, bool is_first) {
     bool is_field = memchr(word, '_', length) != NULL || word[length] == '[' ||
@@ -51,8 +51,8 @@ static const char *option_of(const char *word, size_t length, bool is_first) {
 }
 
 /*
- * Writes what follows a field: an index, which counts from 1 for people, or the value of a time,
- * with its unit. Returns the length that was read.
+ * Writes what follows a field: an index, counted from 1, or the value of a time with its unit.
+ * Returns the length that was read.
  */
 static size_t write_rest(FILE *stream, const char *rest, bool is_time) {
     size_t lead = strspn(rest, ":, ");

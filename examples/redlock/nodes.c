@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Patience for a command that people start: a node may be far away, or busy. */
+/* A timeout for a command that people start: a node may be far away or busy. */
 #define NODE_TIMEOUT_MS 250
 #define DIRECT_TIMEOUT_MS 1000
 #define CLOSE_TIMEOUT_MS 1000
@@ -29,8 +29,8 @@ static bool begins_uri(const char *text) {
 }
 
 /*
- * Ends a URI before the next one, or at the end of the list; returns what follows. A comma before
- * anything else belongs to the URI: half a password must not be taken for a node.
+ * Terminates a URI before the next one, or at the end of the list. Returns what follows. A comma
+ * before anything but a URI belongs to the URI: half a password must not be taken for a node.
  */
 static char *cut_uri(char *uri) {
     char *separator = strpbrk(uri, SEPARATORS);
@@ -48,7 +48,7 @@ static char *cut_uri(char *uri) {
 }
 
 void nodes_set(struct nodes *nodes, const char *list) {
-    static char *copy; /* kept until the program ends, which has one list */
+    static char *copy; /* kept until the program ends: it has one list */
 
     free(copy);
     copy = strdup(list);
@@ -71,7 +71,7 @@ bool nodes_take(struct nodes *nodes, int option) {
     switch (option) {
     case 'n':
         nodes_set(nodes, optarg);
-        if (nodes->count == 0) { /* $REDLOCK_NODES may name others, which are not meant */
+        if (nodes->count == 0) { /* must not fall back to $REDLOCK_NODES */
             tool_usage("-n names no nodes");
         }
         return true;
@@ -152,7 +152,7 @@ static void on_libevent_says(int severity, const char *words) {
     }
 }
 
-/* Ends the program where libevent cannot go on, after its words. */
+/* Ends the program when libevent cannot go on, after libevent's message. */
 static void on_libevent_fails(int code) {
     (void)code;
     exit(TOOL_SYSTEM);
@@ -177,7 +177,7 @@ struct event_base *nodes_loop(void) {
     return base;
 }
 
-/* Returns whether the node has neither answered yet nor failed. */
+/* Returns whether the node has neither answered nor failed yet. */
 static bool is_beginning(const redlock_node_info *info) {
     if (!info->connected) {
         return info->disconnected == 0;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Writes a byte, with a NUL. Returns its length. */
+/* Writes a byte as text, with a NUL. Returns the length of the text. */
 static size_t write_byte(char out[PLAIN_ROOM + 1], char byte) {
     static const char digits[] = "0123456789abcdef";
     unsigned char value = (unsigned char)byte;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Time of silence before the first progress line, and between two. */
+/* Time before the first progress line, and between two lines. */
 #define PROGRESS_MS 1000
 
 void report_init(struct report *report, const struct job *job) {
@@ -20,8 +20,8 @@ void report_init(struct report *report, const struct job *job) {
 /* ---------------------------------------------------------------------------------- the waiting */
 
 /*
- * Returns whether the terminal is the job's, or that of no job. In the background, it is the
- * shell's. The job is the front's group; this process has a group of its own.
+ * Returns whether the terminal belongs to the job, or to no job. For a job in the background it
+ * belongs to the shell. The job is the front's process group; this process has its own.
  */
 static bool has_terminal(void) {
     pid_t group = tcgetpgrp(STDERR_FILENO);
@@ -36,7 +36,7 @@ static void erase_line(struct report *report) {
     report->has_line = false;
 }
 
-/* Returns the place of this process in line, from 1; 0 when it is not known. */
+/* Returns the position of this process in the queue, from 1; 0: not known. */
 static size_t own_position(const struct report *report, const redlock_view *view) {
     for (size_t i = 0; i < view->queue_owner_count; i++) {
         if (strcmp(view->queue_owners[i], report->job->owner) == 0) {
@@ -100,8 +100,8 @@ void report_leave_waiting(struct report *report) {
 /* ----------------------------------------------------------------------------------- the result */
 
 /*
- * Returns whether the node refuses. A server that was sent too much before a login closes the
- * connection, so that an earlier refusal holds until the node is trusted.
+ * Returns whether the node refuses. A server that gets too much before a login closes the
+ * connection, so an earlier refusal holds until the node is trusted.
  */
 static bool is_refusing(bool was_refusing, const redlock_node_info *info, const char *detail) {
     if (nodes_is_refusal(detail) || nodes_is_refusal(info->reason) ||
@@ -145,8 +145,8 @@ static bool has_one_server_twice(const redlock_client *client) {
 }
 
 /*
- * Returns what to do about nodes that are not trusted; NULL: those of the last round were. First
- * what waiting does not mend.
+ * Returns advice about nodes that are not trusted; NULL: all nodes of the last round were. Problems
+ * that waiting does not solve come first.
  */
 static const char *advice_on_trust(const redlock_client *client, const redlock_lock *lock) {
     redlock_node_report reports[REDLOCK_MAX_NODES];

@@ -8,11 +8,11 @@
 
 struct right {
     const char *feature;
-    const char *name;   /* as ACL SETUSER takes it */
+    const char *name;   /* as in ACL SETUSER */
     const char *format; /* command that needs the right; %s is the key */
 };
 
-/* "No such key" is a good answer for each of these. */
+/* "No such key" counts as success for all of these. */
 static const struct right rights[] = {
     {"locks", "+set", "SET %s 0 NX PX 1"},
     {"locks", "+get", "GET %s"},
@@ -48,7 +48,7 @@ static bool is_vital(const struct right *right) {
     return strcmp(right->feature, "locks") == 0;
 }
 
-/* Tells an error that is no matter of rights, but in the way of locks. Only SET shows most. */
+/* Reports an error that prevents locks but is not about rights. Most of them show only at SET. */
 static void report_error(struct findings *findings, const struct right *right, const char *error) {
     static const struct {
         const char *begin;
@@ -83,7 +83,7 @@ static void report_error(struct findings *findings, const struct right *right, c
     }
 }
 
-/* A command that is unknown, or renamed, is no matter of rights. */
+/* Reports a command that is unknown or renamed, which is not a matter of rights. */
 static void report_unknown(struct findings *findings, const struct right *right) {
     findings_add(findings, is_vital(right) ? FINDING_FAULT : FINDING_WARNING, "unknown command",
                  "it does not know the command %.*s, which %s need%s: end its rename-command",
@@ -107,7 +107,7 @@ static void report_missing(struct findings *findings, const struct right *right,
                             : right->name);
 }
 
-/* Returns whether the next right is worth asking for. */
+/* Checks a right. Returns whether it makes sense to check the next one. */
 static bool check(struct findings *findings, redisContext *context, const struct right *right,
                   const char *key) {
     redisReply *reply = direct_ask(context, right->format, key);

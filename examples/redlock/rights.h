@@ -1,4 +1,4 @@
-/* Checks that a node lets its user do what each feature needs. */
+/* Checks that the user has the rights at a node that each feature needs. */
 #ifndef RIGHTS_H
 #define RIGHTS_H
 
@@ -7,8 +7,8 @@
 #include <hiredis/hiredis.h>
 
 /*
- * Tries each command on keys that begin with `prefix`; leaves nothing behind but, for one
- * millisecond, the key "<prefix>doctor".
+ * Tries each command on keys that begin with `prefix`. Leaves nothing except the key
+ * "<prefix>doctor", for 1 ms.
  */
 void rights_check(struct findings *findings, redisContext *context, const char *prefix);
 

@@ -1,11 +1,11 @@
 /*
- * `redlock run`: the process that the shell knows, the front. It starts the keeper, gives the
- * command the terminal, passes signals on, stops when the command is stopped, and ends with the
- * exit code that the keeper tells.
+ * `redlock run`: the front, the process that the shell knows. It starts the keeper, gives the
+ * command the terminal, forwards signals, stops when the command is stopped, and ends with the exit
+ * code that the keeper reports.
  *
- * The front is also the keeper's deputy: when the keeper dies, or has not ended the command in
- * time, the front kills all descendants. Both are subreapers, so none gets lost. When both die, or
- * one while the other is stopped, the kernel kills the command's process group (tether.h).
+ * The front is also the keeper's deputy: if the keeper dies, or has not ended the command in time,
+ * the front kills all descendants. Both are subreapers, so none escapes. If both die, or one while
+ * the other is stopped, the kernel kills the command's process group (tether.h).
  */
 #include "family.h"
 #include "job.h"
@@ -29,13 +29,13 @@
 struct front {
     const struct job *job;
     pid_t keeper_pid;
-    int keeper; /* socket */
+    int keeper; /* socket to the keeper */
     int signals;
-    talk_deadline *reported; /* deadline, as the keeper has told it last */
+    talk_deadline *reported; /* latest deadline from the keeper */
     int deadline;            /* timer */
     pid_t group;             /* process group of the command; 0: not known yet */
-    int terminal;            /* of the session; -1: none */
-    bool has_reported;       /* whether the keeper has told the exit code */
+    int terminal;            /* terminal of the session; -1: none */
+    bool has_reported;       /* whether the keeper has reported the exit code */
     int code;
     int ended_by; /* signal that ended the command, or the waiting; 0: none */
 };
@@ -44,9 +44,9 @@ static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM,
                                 SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM};
 
 /*
- * Blocks the signals that the front takes from a descriptor. Those that were ignored at the start,
- * as by nohup, stay so, for the command too. SIGCHLD must reach the keeper, also where the caller
- * has blocked or ignored it.
+ * Blocks the signals that the front reads from a descriptor. Signals that were ignored at the
+ * start, for instance by nohup, stay ignored, also for the command. SIGCHLD must reach the keeper
+ * even if the caller has blocked or ignored it.
  */
 static void block_signals(struct job *job, sigset_t *taken) {
     struct sigaction action;
@@ -64,7 +64,7 @@ static void block_signals(struct job *job, sigset_t *taken) {
     sigaddset(taken, SIGCONT);
     blocked = *taken;
     sigaddset(&blocked, SIGTTOU); /* the terminal may be given away from the background */
-    sigaddset(&blocked, SIGPIPE); /* news that nobody reads are no reason to die */
+    sigaddset(&blocked, SIGPIPE); /* messages that nobody reads must not end it */
     sigprocmask(SIG_BLOCK, &blocked, &job->mask);
     sigemptyset(&needed);
     sigaddset(&needed, SIGCHLD);
@@ -74,7 +74,7 @@ static void block_signals(struct job *job, sigset_t *taken) {
 /* ---------------------------------------------------------------------------------- the
  * terminal */
 
-/* Returns whether the shell's job is in the foreground, or the command has the terminal. */
+/* Returns whether the shell's job is in the foreground or the command has the terminal. */
 static bool is_in_foreground(const struct front *front) {
     pid_t group = tcgetpgrp(front->terminal);
 
@@ -88,8 +88,8 @@ static void give_terminal(const struct front *front) {
 }
 
 /*
- * Gives the command the terminal if it stands at both ends. In a pipeline others in the shell's
- * job may need the terminal more: the command gets it when it reads from it.
+ * Gives the command the terminal if the terminal is both its input and its output. In a pipeline
+ * other processes of the job may need it more: then the command gets it when it reads from it.
  */
 static void offer_terminal(const struct front *front) {
     if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
@@ -107,15 +107,15 @@ static void pass_on(const struct front *front, int signal_number) {
     talk_send(front->keeper, TALK_SIGNAL, signal_number);
 }
 
-/* Lets the command go on, after `fg` or `bg`. */
+/* Lets the command continue after `fg` or `bg`. */
 static void go_on(const struct front *front) {
     offer_terminal(front);
     pass_on(front, SIGCONT);
 }
 
 /*
- * Stops with the SIGTSTP that was sent. Returns true when the shell has continued the job, false
- * at once where nobody could: in an orphaned group.
+ * Stops by the SIGTSTP that was sent. Returns true when the shell has continued the job; false at
+ * once in an orphaned group, which nobody could continue.
  */
 static bool stop_here(void) {
     sigset_t set;
@@ -128,7 +128,7 @@ static bool stop_here(void) {
     return sigismember(&set, SIGCONT) == 1;
 }
 
-/* Stops the shell's job with the command. */
+/* Stops the shell's job together with the command. */
 static void stop_job(const struct front *front, bool needs_terminal) {
     take_terminal(front);
     kill(0, SIGTSTP);
@@ -138,7 +138,7 @@ static void stop_job(const struct front *front, bool needs_terminal) {
     go_on(front);
 }
 
-/* Takes the news that the command was stopped. */
+/* Handles the message that the command was stopped. */
 static void on_stopped(const struct front *front, int signal_number) {
     bool needs_terminal = signal_number == SIGTTIN || signal_number == SIGTTOU;
     bool has_terminal = isatty(STDIN_FILENO) || tcgetpgrp(front->terminal) == front->group;
@@ -175,8 +175,8 @@ static void on_signal(struct front *front) {
 }
 
 /*
- * Returns the instant at which the front acts in the keeper's place; 0: never. The keeper, which
- * begins at the margin, needs less of the time: it has reaped all along.
+ * Returns the instant at which the front acts in place of the keeper; 0: never. The keeper, which
+ * starts at the margin, needs less time, because it has reaped processes all along.
  */
 static uint64_t deputy_at(const struct front *front) {
     uint64_t deadline_ms = *front->reported;
@@ -192,7 +192,7 @@ static void set_deadline(const struct front *front) {
     timerfd_settime(front->deadline, TFD_TIMER_ABSTIME, &time, NULL);
 }
 
-/* Ends everything in the keeper's place, and tells its news. */
+/* Ends everything in place of the keeper, and reports that. */
 static void act_as_deputy(struct front *front, const char *why) {
     uint64_t deadline_ms = *front->reported;
     uint64_t until_ms = talk_wall_ms() + deadline_ms - talk_now_ms();
@@ -212,7 +212,7 @@ static void on_keeper_gone(struct front *front) {
     int status;
 
     if (waitpid(front->keeper_pid, &status, 0) == front->keeper_pid && WIFEXITED(status)) {
-        front->has_reported = true; /* it has said why */
+        front->has_reported = true; /* the keeper has printed why */
         front->code = WEXITSTATUS(status);
     } else {
         act_as_deputy(front, "the process that kept the lock has died");
@@ -227,7 +227,7 @@ static void on_talk(struct front *front) {
         if (talk.kind == TALK_STARTED) {
             front->group = talk.number;
             family_record(front->group);
-            (void)tether_group(front->group); /* the keeper tells when that fails */
+            (void)tether_group(front->group); /* the keeper reports if this fails */
             offer_terminal(front);
             talk_send(front->keeper, TALK_GO, 0);
         } else if (talk.kind == TALK_DEADLINE) {
@@ -247,7 +247,7 @@ static void on_talk(struct front *front) {
 }
 
 /*
- * Looks at the deadline itself: a front that was stopped wakes up with an old timer, though the
+ * Checks the deadline itself: a front that was stopped wakes up with an old timer, although the
  * keeper has renewed the lock all along.
  */
 static void on_deadline(struct front *front) {
@@ -306,8 +306,8 @@ static void start_keeper(struct front *front) {
 }
 
 /*
- * Ends by SIGINT or SIGQUIT of the terminal, which ended the command: a shell ends its loop or
- * script then. If the command had the terminal, the shell's job did not get the signal.
+ * Ends by the SIGINT or SIGQUIT of the terminal that ended the command, so that a shell ends its
+ * loop or script. If the command had the terminal, the shell's job did not get the signal.
  */
 static void end_as_the_command(const struct front *front) {
     const struct rlimit none = {0};

@@ -1,11 +1,11 @@
 /*
  * PR_SET_PDEATHSIG reaches one process, and its children do not inherit it. A pipe reaches a group:
- * its end for reading asks for a signal, of our choice and to the group, when the pipe changes, and
- * the pipe changes when its end for writing is closed. This process has both ends, and nobody else
- * has; when it dies, the kernel closes them. The end for writing has to be closed first. The kernel
- * promises no order, but follows the numbers of descriptors, up or down: one pipe for each.
+ * its read end requests a signal, of our choice and to the group, when the pipe changes, and the
+ * pipe changes when its write end is closed. Only this process has both ends; when it dies, the
+ * kernel closes them. The write end must be closed first. The kernel promises no order, but follows
+ * the numbers of descriptors, up or down: so there is one pipe for each order.
  *
- * The signal is sent to all members of the group in one step, from which no fork gets away.
+ * The signal is sent to all members of the group in one step, which no fork escapes.
  */
 #include "tether.h"
 

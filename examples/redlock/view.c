@@ -74,7 +74,7 @@ void view_nodes(const redlock_view *view) {
     }
 }
 
-/* Writes the members that the answer of a node and that of all nodes have in common. */
+/* Writes the members that are common to a node's answer and the quorum's result. */
 static void holder_json(struct json *json, const char *owner, uint64_t ttl_ms, uint64_t fence,
                         uint32_t readers, uint32_t queue_length) {
     json_text(json, "owner", owner);

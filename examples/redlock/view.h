@@ -1,4 +1,4 @@
-/* An inspection of a key, in words and as JSON. */
+/* An inspection of a key, as text and as JSON. */
 #ifndef VIEW_H
 #define VIEW_H
 
@@ -7,13 +7,13 @@
 #include <redlock.h>
 #include <stddef.h>
 
-/* Prints the result for a quorum, as one line. */
+/* Prints the quorum's result as one line. */
 void view_line(const char *key, size_t length, redlock_status status, const redlock_view *view);
 
 /* Prints a table of the nodes' answers. */
 void view_nodes(const redlock_view *view);
 
-/* Writes all as an object; in an array or at the top. */
+/* Writes everything as an object, in an array or at the top level. */
 void view_json(struct json *json, const char *key, size_t length, redlock_status status,
                const redlock_view *view);
 

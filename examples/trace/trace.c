@@ -1,5 +1,5 @@
 /*
- * Acquires a lock, holds it for a second, and releases it, with a trace of all events on stdout:
+ * Acquires a lock, holds it for 1 s and releases it, with a trace of all events on stdout:
  *
  *     trace KEY redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3 >trace.txt
  *     awk -f timeline.awk trace.txt >trace.json
@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
     options.trace_arg = stdout;
     request.key = argv[1];
     request.ttl_ms = 1000;
-    request.wait_ms = 35000; /* masters that were just started grant nothing for 30 seconds */
+    request.wait_ms = 35000; /* masters that were just started grant nothing for 30 s */
     request.watchdog = true;
     work.timer = event_new(base, -1, 0, on_work_done, &work);
     if (redlock_client_create(base, &options, &work.client, &error) != REDLOCK_OK) {

@@ -1,4 +1,4 @@
-/* A growing buffer of bytes, for commands that are being encoded. Keeps its memory when cleared. */
+/* A growing byte buffer for encoding commands. It keeps its memory when cleared. */
 #ifndef REDLOCK_BASE_BYTES_H
 #define REDLOCK_BASE_BYTES_H
 
@@ -18,7 +18,7 @@ void bytes_init(struct bytes *bytes, const redlock_allocator *allocator);
 void bytes_finish(struct bytes *bytes);
 void bytes_clear(struct bytes *bytes);
 
-/* Gets the memory for bytes_reserve. */
+/* The slow path of bytes_reserve: allocates memory. */
 char *bytes_grow(struct bytes *bytes, size_t more);
 
 /*

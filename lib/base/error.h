@@ -4,7 +4,7 @@
 
 #include <redlock.h>
 
-/* Sets status and sentence of `error`, unless NULL, and returns `status`. */
+/* Sets the status and message of `error`, unless NULL. Returns `status`. */
 __attribute__((format(printf, 3, 4))) redlock_status
 error_set(redlock_error *error, redlock_status status, const char *format, ...);
 

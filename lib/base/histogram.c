@@ -17,10 +17,10 @@ uint64_t redlock_histogram_bound_ns(size_t bucket) {
     return steps << (bucket / STEPS + HISTOGRAM_FIRST_LOG2 - HISTOGRAM_STEPS_LOG2);
 }
 
-/* Returns the rank of the duration that is to be found, 1 for the shortest. */
+/* Returns the rank of the duration at a quantile: 1 for the shortest, `count` for the longest. */
 static uint64_t rank_of(uint64_t count, double quantile) {
     double rank = quantile * (double)count;
-    if (!(rank > 1)) { /* also not a number */
+    if (!(rank > 1)) { /* also for NaN */
         return 1;
     }
     return rank < (double)count ? (uint64_t)rank + ((double)(uint64_t)rank < rank) : count;

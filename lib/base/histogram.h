@@ -1,4 +1,4 @@
-/* Durations, counted in the log-linear buckets of redlock_histogram. */
+/* Counts durations in the log-linear buckets of redlock_histogram. */
 #ifndef REDLOCK_BASE_HISTOGRAM_H
 #define REDLOCK_BASE_HISTOGRAM_H
 
@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The buckets from a power of two to the next, and the power at which they begin: 1024 ns. */
+/* Base-2 logarithms of the number of buckets per power of two, and of the first bound: 1024 ns. */
 #define HISTOGRAM_STEPS_LOG2 3
 #define HISTOGRAM_FIRST_LOG2 10
 
 /*
- * Returns the bucket of a duration. A bound belongs to the bucket below it, as with Prometheus. The
- * exponent of a floating point number and its next bits are the bucket: this takes half of the
- * instructions of a logarithm of integers.
+ * Returns the bucket of a duration. Upper bounds are inclusive, as in Prometheus. The exponent and
+ * the leading mantissa bits of the duration as a double are the bucket: this takes half of the
+ * instructions of an integer logarithm.
  */
 static inline size_t histogram_bucket(uint64_t nanos) {
     const union {
@@ -28,13 +28,13 @@ static inline size_t histogram_bucket(uint64_t nanos) {
     return bucket;
 }
 
-/* Counts a duration, in nanoseconds; the field `count` is left to histogram_count. */
+/* Counts a duration. The field `count` is left to histogram_count. */
 static inline void histogram_record(redlock_histogram *histogram, uint64_t nanos) {
     histogram->sum_ns += nanos;
     histogram->buckets[histogram_bucket(nanos)]++;
 }
 
-/* Sets the field `count`, which nothing but a copy for the application needs. */
+/* Sets the field `count`, which only copies for the application need. */
 void histogram_count(redlock_histogram *histogram);
 
 #endif

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Lines are cut at this length, before the number of lines left out. */
+/* Lines are truncated to this length, without the number of lines left out. */
 #define LINE_MAX_LENGTH 512
 #define LEFT_OUT_MAX_LENGTH 64
 

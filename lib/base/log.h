@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct log {
-    redlock_log_cb *write; /* NULL: nobody listens */
+    redlock_log_cb *write; /* NULL: no log */
     void *arg;
     redlock_log_level level;
 };
@@ -18,8 +18,8 @@ static inline bool log_wants(const struct log *log, redlock_log_level level) {
 }
 
 /*
- * Writes a line of a level that is wanted. `left_out` is the number of lines alike that were left
- * out before, which the end of the line tells.
+ * Writes a line; log_wants must be true for the level. `left_out` is the number of similar lines
+ * that were suppressed before this one, which the end of the line reports.
  */
 __attribute__((format(printf, 4, 0))) void log_line(const struct log *log, redlock_log_level level,
                                                     uint64_t left_out, const char *format,

@@ -1,6 +1,6 @@
 /*
- * The client's allocator hook, behind the library's calls. The allocating functions return NULL on
- * failure, like malloc; none of them aborts.
+ * Allocates through the client's allocator hook. The allocating functions return NULL on failure,
+ * like malloc; none of them aborts.
  */
 #ifndef REDLOCK_BASE_MEMORY_H
 #define REDLOCK_BASE_MEMORY_H
@@ -8,7 +8,7 @@
 #include <redlock.h>
 #include <stddef.h>
 
-/* Returns the application's allocator, or that of libc when `chosen` is NULL. */
+/* Returns the application's allocator, or libc's when `chosen` is NULL. */
 redlock_allocator memory_allocator(const redlock_allocator *chosen);
 
 void *memory_alloc(const redlock_allocator *allocator, size_t size);

@@ -1,7 +1,7 @@
 /*
- * Time inside the library: nanoseconds in a uint64_t, as instants of one clock and as durations.
- * All arithmetic saturates, so that REDLOCK_FOREVER and other large values need no special cases:
- * an overflow gives NANOS_NEVER, a negative result gives 0.
+ * Time inside the library: instants of one clock, and durations, in nanoseconds (uint64_t). All
+ * arithmetic saturates, so that REDLOCK_FOREVER and other large values need no special cases: an
+ * overflow gives NANOS_NEVER, a negative result gives 0.
  */
 #ifndef REDLOCK_BASE_NANOS_H
 #define REDLOCK_BASE_NANOS_H
@@ -32,7 +32,7 @@ static inline uint64_t nanos_from_ms(uint64_t ms) {
     return ms > NANOS_NEVER / NANOS_PER_MS ? NANOS_NEVER : ms * NANOS_PER_MS;
 }
 
-/* Rounds down: a validity is never stated longer than it is. */
+/* Rounds down, so that a validity is never reported longer than it is. */
 static inline uint64_t nanos_to_ms(uint64_t nanos) {
     return nanos / NANOS_PER_MS;
 }

@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 
-/* A spare object: its first pointer is the link to the next one. */
+/* A spare object: its first pointer links to the next one. */
 struct pool_spare {
     struct pool_spare *next;
 };

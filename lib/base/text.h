@@ -1,6 +1,6 @@
 /*
- * A bounded string, built piece by piece in the caller's memory. A string that does not fit is cut,
- * and ends in "...".
+ * A bounded string, built piece by piece in the caller's memory. A string that does not fit is
+ * truncated, and ends in "...".
  */
 #ifndef REDLOCK_BASE_TEXT_H
 #define REDLOCK_BASE_TEXT_H
@@ -13,14 +13,14 @@ struct text {
     size_t capacity; /* including the NUL */
 };
 
-/* Makes an empty text in `start`, which has room for `capacity` bytes, at least 4. */
+/* Initializes an empty text in `start`, which has room for `capacity` bytes, at least 4. */
 void text_init(struct text *text, char *start, size_t capacity);
 
 __attribute__((format(printf, 2, 3))) void text_append(struct text *text, const char *format, ...);
 
 /*
- * Appends at most `length` bytes that came from outside, up to the first NUL. Replaces bytes that
- * are not printable ASCII by '?', so that a log line stays one line.
+ * Appends untrusted text, up to the first NUL, at most `length` bytes. Replaces bytes that are not
+ * printable ASCII by '?', so that a log line stays one line.
  */
 void text_append_foreign(struct text *text, const char *bytes, size_t length);
 

@@ -1,8 +1,8 @@
 /*
- * An entry lies at the level of the highest group of six bits in which its tick differs from the
- * wheel's, in the slot of the number that these six bits are. So all entries of a level come before
- * those of the next one, and the slots of a level in the order of their numbers. The wheel's tick
- * goes on only to where no slot has been left behind: each entry keeps its place meanwhile.
+ * An entry's level is the highest group of six bits in which its tick differs from the wheel's; its
+ * slot is the value of these six bits. So all entries of a level come before those of the next
+ * level, and the slots of a level are in order. The wheel's tick never advances past a slot that is
+ * not empty, so each entry stays in the right slot.
  */
 #include "base/wheel.h"
 
@@ -23,7 +23,7 @@ static unsigned slot_of(uint64_t tick, unsigned level) {
     return (unsigned)(tick >> (level * WHEEL_SLOT_BITS)) & (WHEEL_SLOTS - 1);
 }
 
-/* Returns the tick in which an entry lies. */
+/* Returns the tick under which an entry is filed: of an instant in the past, the wheel's tick. */
 static uint64_t tick_of(const struct wheel *wheel, const struct wheel_entry *entry) {
     return nanos_max(entry->filed_at >> WHEEL_TICK_BITS, wheel->tick);
 }
@@ -63,9 +63,9 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry) {
 
 /* The first slot that is not empty. */
 struct position {
-    unsigned level; /* WHEEL_LEVELS: all are empty */
+    unsigned level; /* WHEEL_LEVELS: all slots are empty */
     unsigned slot;
-    uint64_t tick; /* its first */
+    uint64_t tick; /* first tick of the slot */
 };
 
 static struct position first_of(const struct wheel *wheel) {
@@ -77,6 +77,7 @@ static struct position first_of(const struct wheel *wheel) {
         return position;
     }
     unsigned shift = position.level * WHEEL_SLOT_BITS;
+    /* The bits above the level's six are those of the wheel's tick; the slot gives the six. */
     uint64_t turns = wheel->tick >> shift >> WHEEL_SLOT_BITS << WHEEL_SLOT_BITS;
     position.slot = (unsigned)__builtin_ctzll(wheel->occupied[position.level]);
     position.tick = (turns | position.slot) << shift;
@@ -114,10 +115,10 @@ uint64_t wheel_next(const struct wheel *wheel) {
                                : position.tick << WHEEL_TICK_BITS;
 }
 
-/* The entries that are due, in order. */
+/* The list of due entries, in order. */
 struct due {
     struct wheel_slot *list;
-    struct wheel_entry *last; /* NULL: there is none */
+    struct wheel_entry *last; /* NULL: the list is empty */
 };
 
 static void add_due(struct due *due, struct wheel_entry *entry) {
@@ -130,9 +131,9 @@ static void add_due(struct due *due, struct wheel_entry *entry) {
 }
 
 /*
- * Takes an entry that is in no slot any more: to `due` if its time has come, else to the slot of
- * its instant, if it is set. What is due, but in a later tick than the wheel's, goes to its slot,
- * too, which is opened in its turn: other entries may be due before it.
+ * Moves an entry that is in no slot to `due` if its time has come, otherwise to the slot of its
+ * instant, if it is set. An entry that is due in a later tick than the wheel's also goes to its
+ * slot, which is opened in its turn: other entries may be due before it.
  */
 static void refile(struct wheel *wheel, struct wheel_entry *entry, uint64_t now, struct due *due) {
     uint64_t at = wheel->instant(entry);
@@ -144,7 +145,7 @@ static void refile(struct wheel *wheel, struct wheel_entry *entry, uint64_t now,
     }
 }
 
-/* Files the entries of a list, as far as the slice goes. Returns what is left of the slice. */
+/* Moves at most `slice` entries of a list. Returns what is left of the slice. */
 static size_t file(struct wheel *wheel, struct wheel_slot *list, uint64_t now, size_t slice,
                    struct due *due) {
     struct wheel_entry *entry;
@@ -156,7 +157,7 @@ static size_t file(struct wheel *wheel, struct wheel_slot *list, uint64_t now, s
     return slice;
 }
 
-/* Begins a slot: takes all its entries to an empty list. */
+/* Opens a slot: moves all of its entries to an empty list, and the wheel's tick to the slot's. */
 static void open(struct wheel *wheel, struct position position, struct wheel_slot *begun) {
     struct wheel_slot *slot = &wheel->slots[position.level][position.slot];
     *begun = *slot;
@@ -166,7 +167,7 @@ static void open(struct wheel *wheel, struct position position, struct wheel_slo
     wheel->tick = position.tick;
 }
 
-/* Returns how many entries may be filed in a call at `tick`. */
+/* Returns the number of entries that a call at `tick` may move. */
 static size_t slice_at(const struct wheel *wheel, uint64_t tick) {
     struct position position = first_of(wheel);
     uint64_t since = wheel->sliced_at;
@@ -178,7 +179,7 @@ static size_t slice_at(const struct wheel *wheel, uint64_t tick) {
            (size_t)nanos_min(late, SIZE_MAX / 2 / WHEEL_SLICE_PER_TICK) * WHEEL_SLICE_PER_TICK;
 }
 
-/* Opens all slots whose time has come at `tick`, as far as the slice goes. */
+/* Opens the slots whose time has come at `tick`, in order, as far as the slice goes. */
 static void open_all(struct wheel *wheel, uint64_t tick, uint64_t now, size_t slice,
                      struct due *due) {
     struct position position = first_of(wheel);
@@ -186,7 +187,7 @@ static void open_all(struct wheel *wheel, uint64_t tick, uint64_t now, size_t sl
         struct wheel_slot *begun = &wheel->begun[position.level];
         bool is_last = position.level == 0 && position.tick == tick; /* some may be due later */
         if (!LIST_EMPTY(begun)) {
-            return; /* the slot before this one comes first */
+            return; /* the slice is used up: entries of the previous slot come first */
         }
         open(wheel, position, begun);
         if (position.level < WHEEL_SLICED_LEVEL) {

@@ -1,18 +1,17 @@
 /*
- * The instants of many timers, in a hierarchical wheel (Varghese and Lauck, "Hashed and
- * Hierarchical Timing Wheels", SOSP 1987, scheme 7): setting, moving and clearing one takes the
- * same time whether there are ten or a million. The wheel reads no clock, and allocates nothing.
+ * The instants of many timers, in a hierarchical timing wheel (Varghese and Lauck, "Hashed and
+ * Hierarchical Timing Wheels", SOSP 1987, scheme 7): setting, moving and clearing a timer takes the
+ * same time whether there are ten or a million. The wheel reads no clock and allocates nothing.
  *
- * Time is cut into ticks of WHEEL_TICK ns. A wheel of 64 slots holds the instants of the next 64
- * ticks, a second one those of the next 64 times 64 ticks, and so on. When the time comes to a slot
- * of an upper wheel, its entries go to the lower ones.
+ * Time is divided into ticks of WHEEL_TICK ns. The lowest wheel has 64 slots for the next 64 ticks,
+ * the second one 64 slots for the next 64 times 64 ticks, and so on. When the time reaches a slot
+ * of an upper wheel, its entries move to the lower wheels.
  *
- * A slot of the third wheel or above may hold all of a million entries. These are filed some at a
- * time, those that were set last first: the shorter the time for which an entry was set, the less
- * is it late.
+ * A slot of the third wheel or above may hold all of a million entries. Its entries are moved in
+ * slices, last set first: the shorter the time for which an entry was set, the less late it is.
  *
- * An entry that is set to a later instant, or to none, stays in its slot until the time comes
- * there: most timers of rounds are never waited for, and setting them costs nothing.
+ * An entry that is moved to a later instant, or cleared, stays in its slot until the time reaches
+ * the slot: most round timers never expire, and so cost nothing to move.
  */
 #ifndef REDLOCK_BASE_WHEEL_H
 #define REDLOCK_BASE_WHEEL_H
@@ -22,21 +21,21 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* A power of two, about a quarter of a millisecond. */
+/* 2^18 ns, about 1/4 ms. */
 #define WHEEL_TICK_BITS 18
 #define WHEEL_TICK (UINT64_C(1) << WHEEL_TICK_BITS)
 
-/* Slots of a wheel, and wheels: together they cover all instants but NANOS_NEVER. */
+/* The slots of each wheel, and the number of wheels: enough for all instants but NANOS_NEVER. */
 #define WHEEL_SLOT_BITS 6
 #define WHEEL_SLOTS (1u << WHEEL_SLOT_BITS)
 #define WHEEL_LEVELS 8
 
 /*
- * The lowest level whose slots are filed in slices, and the entries of a slice: so many, and more
- * for each tick by which it is late, or since the slice before. So a loop that was away, or whose
- * turns are long, does not fall behind. Filing an entry that is in no cache takes up to a
- * microsecond: what a tick adds takes a quarter of a tick, or a slice would be longer than the one
- * before.
+ * The lowest level whose slots are moved in slices; the number of entries in a slice; and the
+ * number added for each tick by which the slice is late, or since the previous slice. So a loop
+ * that was away, or whose turns are long, catches up. Moving an entry that is in no cache takes up
+ * to 1 us: the entries that a tick adds take 1/4 of a tick, so that slices do not grow longer and
+ * longer.
  */
 #define WHEEL_SLICED_LEVEL 2
 #define WHEEL_SLICE 1024
@@ -44,37 +43,37 @@
 
 struct wheel_entry {
     LIST_ENTRY(wheel_entry) link;
-    uint64_t filed_at; /* the instant whose slot the entry is in; NANOS_NEVER: in none */
+    uint64_t filed_at; /* instant whose slot the entry is in; NANOS_NEVER: in none */
 };
 
-/* Returns the instant of an entry, which its owner keeps; NANOS_NEVER: not set. */
+/* Returns the instant of an entry, which the owner of the entry keeps; NANOS_NEVER: not set. */
 typedef uint64_t wheel_instant(const struct wheel_entry *entry);
 
 LIST_HEAD(wheel_slot, wheel_entry);
 
 struct wheel {
     wheel_instant *instant;
-    uint64_t tick;      /* no entry is due before this one, but for those that were set too late */
-    uint64_t sliced_at; /* the tick of the latest slice if it left some, else UINT64_MAX */
-    uint64_t occupied[WHEEL_LEVELS]; /* masks: slots with an entry */
+    uint64_t tick;      /* current tick: no entry lies in an earlier one */
+    uint64_t sliced_at; /* tick of the latest slice if it left entries, else UINT64_MAX */
+    uint64_t occupied[WHEEL_LEVELS]; /* masks of the slots with entries */
     struct wheel_slot slots[WHEEL_LEVELS][WHEEL_SLOTS];
-    struct wheel_slot begun[WHEEL_LEVELS]; /* of the slots whose time has come: to be filed */
+    struct wheel_slot begun[WHEEL_LEVELS]; /* entries of expired slots that are yet to be moved */
 };
 
-/* Begins an empty wheel, of which no earlier instant than `now` will be asked for. */
+/* Initializes an empty wheel that starts at `now`. */
 void wheel_init(struct wheel *wheel, uint64_t now, wheel_instant *instant);
 
-/* Begins an entry that is not set. */
+/* Initializes an entry that is not set. */
 static inline void wheel_entry_init(struct wheel_entry *entry) {
     entry->filed_at = NANOS_NEVER;
 }
 
-/* Puts an entry in the slot of an instant, which is before that of the slot it is in, if any. */
+/* Puts an entry in the slot of an instant, which must be earlier than the entry's current one. */
 void wheel_file(struct wheel *wheel, struct wheel_entry *entry, uint64_t at);
 
 /*
- * Takes note that the instant of an entry is `at` from now on, which may be over; NANOS_NEVER: that
- * the entry is not set.
+ * Records that the instant of an entry is now `at`, which may be in the past; NANOS_NEVER: the
+ * entry is not set.
  */
 static inline void wheel_set(struct wheel *wheel, struct wheel_entry *entry, uint64_t at) {
     if (at < entry->filed_at) {
@@ -82,20 +81,20 @@ static inline void wheel_set(struct wheel *wheel, struct wheel_entry *entry, uin
     }
 }
 
-/* Takes an entry out for good: before its memory is freed. */
+/* Removes an entry; required before its memory is freed. */
 void wheel_remove(struct wheel *wheel, struct wheel_entry *entry);
 
 /*
- * Returns the instant at which wheel_expire is to be called next, at the latest that of the first
- * entry; NANOS_NEVER if there is no entry in any slot.
+ * Returns the instant at which wheel_expire must be called next, not later than that of the first
+ * entry; NANOS_NEVER if all slots are empty.
  */
 uint64_t wheel_next(const struct wheel *wheel);
 
 /*
- * Takes out the entries whose instant is not after `now`, and adds them to `due`, an empty list, in
- * the order of their ticks: of locks that all had to wait, the first due is the first to expire.
- * The caller takes them out of the list before it sets them. If entries are left to be filed, which
- * may be due, wheel_next is not after `now`.
+ * Moves the entries whose instant is not after `now` to `due`, an empty list, in the order of their
+ * ticks: of locks that all had to wait, the first due is the first to expire. The caller removes
+ * each entry from the list before it sets the entry again. If entries are yet to be moved, which
+ * may be due, wheel_next does not return a time after `now`.
  */
 void wheel_expire(struct wheel *wheel, uint64_t now, struct wheel_slot *due);
 

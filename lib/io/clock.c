@@ -4,7 +4,7 @@
 
 uint64_t clock_now(void) {
     struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now); /* cannot fail: the clock's id is valid */
+    clock_gettime(CLOCK_BOOTTIME, &now); /* cannot fail with a valid clock id */
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 

@@ -9,9 +9,7 @@ static void on_child(void) {
     generation++;
 }
 
-/*
- * Two threads at once may both register on_child: each fork then counts twice, which does no harm.
- */
+/* If two threads race here, both register on_child: each fork then counts as two, which is fine. */
 bool fork_init(void) {
     static atomic_bool is_registered;
     if (!atomic_load(&is_registered)) {

@@ -9,12 +9,12 @@
 
 #define NANOS_PER_SECOND UINT64_C(1000000000)
 
-/* libevent adds the delay to its own clock: the cap avoids an overflow there. */
+/* Maximum delay, 1 year: libevent adds the delay to its own clock, which must not overflow. */
 #define LONGEST_DELAY (UINT64_C(31536000) * NANOS_PER_SECOND)
 
 static bool arm(struct timer *timer) {
     uint64_t delay = nanos_min(nanos_sub(timer->at, clock_now()), LONGEST_DELAY);
-    uint64_t micros = delay / 1000 + (delay % 1000 != 0);
+    uint64_t micros = delay / 1000 + (delay % 1000 != 0); /* rounded up: never early */
     struct timeval tv = {.tv_sec = (time_t)(micros / 1000000),
                          .tv_usec = (suseconds_t)(micros % 1000000)};
     if (event_add(timer->event, &tv) != 0) {
@@ -33,7 +33,7 @@ static void on_libevent(evutil_socket_t fd, short events, void *arg) {
     if (timer->at == NANOS_NEVER) {
         return;
     }
-    /* libevent counts from the instant at which it last read its clock, and may be early. */
+    /* libevent counts from its last reading of the clock, so it may fire early. */
     if (clock_now() < timer->at && arm(timer)) {
         return;
     }

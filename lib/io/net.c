@@ -1,26 +1,26 @@
 /*
  * The happy path: hiredis connects; conn_send collects encoded commands and marks the connection
- * dirty; net_flush gives hiredis those of each dirty connection in one piece, and has them written
- * once; the read event, armed once for the connection's life, reads and parses, and each reply goes
- * to its request.
+ * dirty; net_flush passes the commands of each dirty connection to hiredis in one piece, and has
+ * them written once; the read event, armed once for the connection's life, reads and parses, and
+ * each reply goes to its request.
  *
  * The queue of requests that wait for a reply is ours, and so is the loop over replies. hiredis'
- * own would allocate a callback for each command, compare the name of each command and of each
- * reply with those of subscriptions, and, where memory is out, queue bytes without a callback, so
- * that all later replies went to the wrong requests, or abort at a message. Its output buffer would
- * be allocated and grown anew in each turn, command by command. hiredis is left with connecting,
- * with reading and writing, and with parsing.
+ * own loop would allocate a callback for each command, and compare the name of each command and
+ * reply with subscriptions. When out of memory, it would queue bytes without a callback, so that
+ * all later replies went to the wrong requests, or abort at a message. Its output buffer would be
+ * allocated and grown anew in each turn, command by command. Only connecting, reading, writing and
+ * parsing are left to hiredis.
  *
- * On an error in writing hiredis frees its context itself, and calls the cleanup hook: on_cleanup
- * is the one place where a connection learns that its context is gone. on_cleanup only marks the
- * connection and wakes `closing`, an event of this file; from there requests and owner are told,
- * outside of any callback of hiredis.
+ * When a write fails, hiredis frees its context itself and calls the cleanup hook: on_cleanup is
+ * the only place where a connection learns that its context is gone. It only marks the connection
+ * and wakes `closing`, an event of this file, which notifies requests and owner outside of any
+ * callback of hiredis.
  *
- * Replies of servers are not trusted: see io/reader.h.
+ * Servers' replies are not trusted: see io/reader.h.
  *
  * With TLS (io/tls.h) reading may write and writing may read, and bytes may wait in OpenSSL instead
- * of in the socket. Therefore each read is guarded against SIGPIPE as writes are, continues until
- * OpenSSL holds no more bytes, and continues a handshake that is not done; and the write event is
+ * of in the socket. Therefore each read is guarded against SIGPIPE as writes are, goes on until
+ * OpenSSL holds no more bytes, and drives a handshake that is not complete; and the write event is
  * armed whenever bytes could not be written, whether or not hiredis has asked for it.
  */
 #include "io/net.h"
@@ -44,7 +44,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of commands of one turn for which memory is kept. */
+/* Maximum size of the buffer of collected commands that is kept from turn to turn. */
 #define COLLECTED_MAX (1024 * 1024)
 
 struct conn {
@@ -54,20 +54,20 @@ struct conn {
     const struct conn_listener *listener;
     void *owner;
     struct event readable, writable, closing;
-    bool is_open; /* whether connected at least once */
+    bool is_open; /* whether the socket was ever connected */
     bool has_answered;
-    bool is_timed;     /* whether heard_at belongs to the replies that are being read */
-    uint64_t heard_at; /* when the latest reply was read */
-    uint64_t replies;  /* number of replies so far */
-    bool is_reading;   /* whether the read event is armed */
-    bool is_closing;   /* whether on_closed is due */
-    bool is_dirty;     /* whether in net->dirty */
-    bool is_writing;   /* whether inside redisAsyncHandleWrite */
-    bool awaits_writable;
-    struct load load, own_load; /* of the application, and of the client itself */
+    bool is_timed;              /* whether heard_at is set for the replies that are being read */
+    uint64_t heard_at;          /* when the latest reply was read */
+    uint64_t replies;           /* number of replies so far */
+    bool is_reading;            /* whether the read event is armed */
+    bool is_closing;            /* whether on_closed is due */
+    bool is_dirty;              /* whether in net->dirty */
+    bool is_writing;            /* whether inside redisAsyncHandleWrite */
+    bool awaits_writable;       /* whether the write event is armed */
+    struct load load, own_load; /* of the application's commands, and of the client's own */
     struct requests requests;
-    struct bytes collected;  /* commands that hiredis has not been given */
-    struct traffic *traffic; /* NULL: nothing is counted */
+    struct bytes collected;  /* commands not yet passed to hiredis */
+    struct traffic *traffic; /* counters; NULL: none */
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
     struct reader reader;
@@ -85,7 +85,7 @@ static struct load *load_of(struct conn *conn, const struct conn_request *reques
     return request->load_class == LOAD_OWN ? &conn->own_load : &conn->load;
 }
 
-/* Gives all requests a NULL reply: no answer will come. */
+/* Gives all requests a NULL reply, because no reply will come. */
 static void answer_none(struct conn *conn) {
     while (conn->requests.count > 0) {
         struct conn_request *request = take_request(conn);
@@ -96,9 +96,7 @@ static void answer_none(struct conn *conn) {
 
 /* ---- replies ---- */
 
-/*
- * Records the time of the first reply of one read from the socket: an answer, or a message, NULL.
- */
+/* Records the arrival of the first reply in a read; `request` is NULL for a message. */
 static __attribute__((noinline)) void record_arrival(struct conn *conn,
                                                      const struct conn_request *request) {
     conn->is_timed = true;
@@ -108,7 +106,7 @@ static __attribute__((noinline)) void record_arrival(struct conn *conn,
     }
 }
 
-/* Records that a reply has come: the answer to `request`, or a message, NULL. */
+/* Records that a reply has come; `request` is NULL for a message. */
 static void record_heard(struct conn *conn, const struct conn_request *request) {
     conn->has_answered = true;
     if (!conn->is_timed) {
@@ -120,6 +118,7 @@ static void take_reply(struct conn *conn, const redisReply *given) {
     struct conn_request *request = take_request(conn);
     bool has_room = load_remove(load_of(conn, request), &conn->net->bounds, request->length);
     record_heard(conn, request);
+    /* A command was refused before, and there is plenty of room now: the owner can send again. */
     if (has_room) {
         conn->listener->on_room(conn->owner);
     }
@@ -127,7 +126,7 @@ static void take_reply(struct conn *conn, const redisReply *given) {
     request->on_reply(request, conn->owner, &reply);
 }
 
-/* Takes what was not asked for: a message, or the error of a server that ends the connection. */
+/* Takes an unrequested reply: a message, or the error of a server that ends the connection. */
 static void take_message(struct conn *conn, const redisReply *given) {
     if (given->type == REDIS_REPLY_ERROR) {
         conn_close(conn, given->str);
@@ -143,7 +142,7 @@ static void take_message(struct conn *conn, const redisReply *given) {
 
 /* ---- the end of a connection ---- */
 
-/* Returns whether the connection stands but its TLS handshake has not ended. */
+/* Returns whether the socket is connected but the TLS handshake is not complete. */
 static bool is_shaking(const struct conn *conn) {
     return conn->tls != NULL && conn->is_open && !conn->tls->is_ready;
 }
@@ -154,13 +153,13 @@ static void record_why(struct conn *conn, const char *why) {
     text_append(&text, "%s%s", why, is_shaking(conn) ? " (in the TLS handshake)" : "");
 }
 
-/* Returns whether a plain connection was answered by a TLS alert (byte 0x15, quoted by hiredis). */
+/* Returns whether a plain connection got a TLS alert: byte 0x15, which hiredis quotes. */
 static bool is_answered_in_tls(const struct conn *conn) {
     const redisContext *c = &conn->context->c;
     return conn->tls == NULL && c->err == REDIS_ERR_PROTOCOL && strstr(c->errstr, "\\x15") != NULL;
 }
 
-/* Returns whether the server ended the connection without an answer or an error reply. */
+/* Returns whether the server ended the connection without any reply. */
 static bool is_rejected(const struct conn *conn) {
     const redisContext *c = &conn->context->c;
     return conn_was_open(conn) && c->connection_type == REDIS_CONN_TCP && !conn->has_answered &&
@@ -168,8 +167,9 @@ static bool is_rejected(const struct conn *conn) {
 }
 
 /*
- * Returns the likely cause of a rejection: a reset often overtakes the server's message. A server
- * that has answered before speaks our protocol; one that is going down may still accept.
+ * Returns the likely cause of a rejection, because a reset often overtakes the server's own
+ * message. A server that replied on earlier connections speaks our protocol, so TLS is not the
+ * cause; a server that is going down may still accept connections.
  */
 static const char *suspicion(const struct conn *conn) {
     bool is_known = conn->traffic != NULL && conn->traffic->replies > 0;
@@ -195,7 +195,7 @@ static void explain_end(struct conn *conn) {
     }
 }
 
-/* Begins the end: on_closing follows from the loop. */
+/* Starts to end the connection: on_closing follows from the loop. */
 static void end_conn(struct conn *conn) {
     conn->is_closing = true;
     event_active(&conn->closing, EV_TIMEOUT, 0);
@@ -221,7 +221,7 @@ static void on_closing(evutil_socket_t fd, short events, void *arg) {
     (void)events;
     struct conn *conn = arg;
     if (conn->context != NULL) {
-        redisAsyncFree(conn->context); /* calls on_cleanup, which wakes `closing` once more */
+        redisAsyncFree(conn->context); /* calls on_cleanup, which wakes `closing` again */
         event_del(&conn->closing);
     }
     answer_none(conn);
@@ -235,7 +235,7 @@ void conn_close(struct conn *conn, const char *why) {
     }
 }
 
-/* Frees a connection whose context hiredis has freed, or never had. */
+/* Frees a connection that has no hiredis context, or no longer has one. */
 static void discard_conn(struct conn *conn) {
     bytes_finish(&conn->collected);
     requests_finish(&conn->requests);
@@ -267,8 +267,8 @@ static void await_writable(struct conn *conn) {
 }
 
 /*
- * Arms the write event for bytes left over: with TLS, hiredis sometimes waits to read, or for the
- * next net_flush, though there are bytes to write.
+ * Arms the write event for bytes left over. With TLS, hiredis sometimes waits to read, or for the
+ * next net_flush, although there are bytes to write.
  */
 static void await_rest(struct conn *conn) {
     if (conn->tls == NULL || conn->is_closing || !conn->is_open) {
@@ -280,7 +280,7 @@ static void await_rest(struct conn *conn) {
     }
 }
 
-/* Gives hiredis the commands that were collected. Returns false when out of memory. */
+/* Passes the collected commands to hiredis. Returns false when out of memory. */
 static bool hand_on(struct conn *conn) {
     struct bytes *collected = &conn->collected;
     if (collected->length == 0) {
@@ -295,7 +295,7 @@ static bool hand_on(struct conn *conn) {
     return is_given;
 }
 
-/* Writes the output. Returns true when the connection broke. */
+/* Writes the output. Returns whether the connection broke. */
 static bool write_out(struct conn *conn) {
     if (!hand_on(conn)) {
         conn_close(conn, "out of memory"); /* hiredis writes nothing more after an error */
@@ -347,12 +347,12 @@ static void on_writable(evutil_socket_t fd, short events, void *arg) {
 
 /* ---- reading ---- */
 
-/* Takes all replies that are complete. Returns false when the server broke the protocol. */
+/* Takes all complete replies. Returns false when the server broke the protocol. */
 static bool take_replies(struct conn *conn) {
     void *object = NULL;
     int status = REDIS_OK;
-    /* Replies on a connection that is ending do not count: after a refused AUTH or SELECT the
-       server still carries out commands, for another user or in another database. */
+    /* Replies on a connection that is ending do not count: after it refused AUTH or SELECT, the
+       server still carries out commands, but as another user or in another database. */
     while (!conn->is_closing) {
         status = redisGetReplyFromReader(&conn->context->c, &object);
         if (status != REDIS_OK || object == NULL) {
@@ -368,7 +368,7 @@ static bool take_replies(struct conn *conn) {
     return status == REDIS_OK;
 }
 
-/* Reads once, and takes the replies that are complete. Returns false when the connection broke. */
+/* Reads once, and takes all complete replies. Returns false when the connection broke. */
 static bool read_some(struct conn *conn) {
     redisContext *c = &conn->context->c;
     size_t length = c->reader->len;
@@ -402,7 +402,7 @@ static void end_shaking(struct conn *conn) {
     }
 }
 
-/* Continues the handshake. Returns true when the server's identity has been verified. */
+/* Continues the handshake. Returns whether the server's identity is verified. */
 static bool continue_handshake(struct conn *conn) {
     const struct tls_methods *methods = conn->tls->methods;
     switch (methods->shake(conn->tls)) {
@@ -468,11 +468,12 @@ static void add_read(void *arg) {
 }
 
 static void del_read(void *arg) {
-    (void)arg; /* the read event stays armed until the connection ends */
+    (void)arg; /* the read event stays armed until the connection ends: no epoll_ctl per command */
 }
 
 static void add_write(void *arg) {
     struct conn *conn = arg;
+    /* hiredis asks while it writes when the socket is full: only then must the loop watch it. */
     bool socket_is_busy = conn->is_writing || !conn->is_open;
     if (socket_is_busy) {
         await_writable(conn);
@@ -552,7 +553,7 @@ static struct conn *create_conn(struct net *net, redlock_error *error) {
     return NULL;
 }
 
-/* Begins TLS, if the address asks for it. Returns false, with the reason in `error`. */
+/* Starts TLS if the address asks for it. Returns false on failure, with the reason in `error`. */
 static bool begin_tls(struct conn *conn, const struct conn_address *address,
                       redisAsyncContext *context, redlock_error *error) {
     if (address->tls != NULL) {
@@ -591,7 +592,7 @@ static bool queue(struct conn *conn, struct load *load, struct conn_request *req
     }
     char *end = bytes_reserve(&conn->collected, length);
     if (end == NULL) {
-        conn->collected.failed = false; /* what was collected before is whole */
+        conn->collected.failed = false; /* commands collected before are complete */
         conn_close(conn, "out of memory");
         return false;
     }

@@ -5,10 +5,10 @@
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>
 
-/* The number of attached tracers, written by the system. */
+/* The number of attached tracers, which the tracers write. */
 static volatile unsigned short tracers __attribute__((section(".probes"), used));
 
-/* The semaphores that the probes name are all the same. */
+/* Each probe names a semaphore of its own; all are aliases of `tracers`. */
 #define NO_FIELD(type, name)
 #define SEMAPHORE(name, fields)                                                                    \
     extern unsigned short redlock_##name##_semaphore                                               \
@@ -20,7 +20,7 @@ EVENTS(SEMAPHORE, NO_FIELD)
 
 enum subject { OF_REQUEST = 1, OF_NODE = 2 };
 
-/* What each kind of event is of: a mask of enum subject. */
+/* The subjects of each kind of event: a mask of enum subject. */
 #define SUBJECT_request OF_REQUEST
 #define SUBJECT_node OF_NODE
 #define SUBJECT_text 0
@@ -38,7 +38,7 @@ static const unsigned subjects[] = {EVENTS(SUBJECTS, ADD_SUBJECT)};
 #undef SUBJECTS
 #undef ADD_SUBJECT
 
-/* The most that each tracer can read. */
+/* Maximum number of arguments that all tracers can read. */
 #define ARGUMENTS_MAX 6
 
 static void collect(uint64_t arguments[ARGUMENTS_MAX], const redlock_client *client,
@@ -64,7 +64,7 @@ static void collect(uint64_t arguments[ARGUMENTS_MAX], const redlock_client *cli
 
 /* ---- probes ---- */
 
-/* The macros of <sys/sdt.h> leave out the arguments of an ellipsis, which ISO C forbids. */
+/* The macros of <sys/sdt.h> pass no variadic arguments, which ISO C forbids. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 static void fire_probe(struct event_sink *sink, const struct event *event) {
@@ -78,7 +78,7 @@ static void fire_probe(struct event_sink *sink, const struct event *event) {
         EVENTS(PROBE, NO_FIELD)
 #undef PROBE
     case EVENT_COUNT:
-    default: /* there is no other event */
+    default: /* no other events exist */
         break;
     }
 }

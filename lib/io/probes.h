@@ -1,11 +1,11 @@
 /*
- * The events of a client as probes for tracers of the system (USDT, <sys/sdt.h>): redlock:vote_cast
- * for the event vote_cast, and so on. The arguments are the client; the number of the request, for
- * an event of one; the name of the node, for an event of one; and the other fields in their order,
- * as texts or numbers. Tracers can read no more than six.
+ * The events of a client as probes for system tracers (USDT, <sys/sdt.h>): redlock:vote_cast for
+ * the event vote_cast, and so on. The arguments are the client; the number of the request, if the
+ * event has one; the name of the node, if it has one; and the other fields in order, as texts or
+ * numbers. There are always six, the maximum that all tracers can read.
  *
- * A tracer that attaches itself counts up a semaphore, one for all probes. A client reads it once a
- * turn, so that nothing else is spent where nobody traces.
+ * A tracer that attaches increments a semaphore, one for all probes. A client reads it once a turn,
+ * so that nothing else is spent while nobody traces.
  */
 #ifndef REDLOCK_IO_PROBES_H
 #define REDLOCK_IO_PROBES_H
@@ -20,10 +20,10 @@ struct probes {
     const redlock_client *client;
 };
 
-/* Makes a sink that wants all events if a tracer is attached, and none otherwise. */
+/* Initializes a sink that wants all events while a tracer is attached, and none otherwise. */
 void probes_init(struct probes *probes, const redlock_client *client);
 
-/* Looks for a tracer. Returns whether the sink wants other events than before. */
+/* Checks for tracers. Returns whether the set of wanted events has changed. */
 bool probes_look(struct probes *probes);
 
 #endif

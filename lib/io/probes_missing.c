@@ -1,4 +1,4 @@
-/* Stands in for probes.c where <sys/sdt.h> is missing: nobody can trace. */
+/* Replaces probes.c in builds without <sys/sdt.h>: there is no tracing. */
 #include "io/probes.h"
 
 void probes_init(struct probes *probes, const redlock_client *client) {

@@ -1,7 +1,6 @@
 /*
- * The store is a page of its own, which the system fills with zeros in a child (MADV_WIPEONFORK):
- * then no bytes are left. It is filled by a stream cipher (ChaCha20) from a seed that the system
- * gave.
+ * The store is a page of its own, which the system zeroes in a child (MADV_WIPEONFORK): then no
+ * tokens are left. A stream cipher (ChaCha20) fills it from a seed of the system.
  */
 #define _DEFAULT_SOURCE
 
@@ -16,7 +15,7 @@
 #define STORED_TOKENS ((STORE_SIZE - sizeof(uint32_t)) / TOKEN_BYTES)
 
 struct random_store {
-    uint32_t left; /* tokens that are left: the first ones */
+    uint32_t left; /* number of unused tokens: the first ones */
     unsigned char tokens[STORED_TOKENS][TOKEN_BYTES];
 };
 

@@ -8,27 +8,28 @@
 #include <stdint.h>
 
 /*
- * Random bytes in advance, of one client: the system is asked once for two hundred tokens. A child
- * of fork(), and of clone(), finds the store empty, and so never makes a token of its parent's.
+ * A client's supply of random bytes: one request to the system serves 204 tokens. A child of fork()
+ * or clone() finds the store empty, and so never repeats a token of its parent.
  */
 struct random {
-    struct random_store *store; /* NULL: the system is asked for each token */
+    struct random_store *store; /* NULL: each token is requested from the system */
 };
 
 /*
- * Prepares the source of randomness; may be called again. Returns false when the system has none.
+ * Initializes the source of randomness; may be called again. Returns false if the system has none.
  */
 bool random_init(void);
 
-/* Begins a store; without memory, or where the system cannot empty it in children, without one. */
+/* Creates the store; does without it when out of memory, or if the system cannot wipe it on fork.
+ */
 void random_open(struct random *random);
 
 void random_close(struct random *random);
 
-/* Draws a token, packed. */
+/* Draws a packed token (wire/token.h). */
 void random_token(struct random *random, unsigned char token[TOKEN_BYTES]);
 
-/* Returns a number of which all bits are unpredictable. */
+/* Returns a number with 64 unpredictable bits. */
 uint64_t random_seed(void);
 
 #endif

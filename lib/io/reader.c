@@ -1,7 +1,8 @@
 /*
- * hiredis parses the stream and asks a function for an object for each item; NULL makes hiredis end
- * the connection. Thus a server cannot send an item on which hiredis would abort (an answer without
- * a request), nor nest arrays until the stack overflows, nor fill the memory.
+ * hiredis parses the stream and calls a function to create an object for each item; if the function
+ * returns NULL, hiredis reports an error and the connection ends. Thus a server cannot send an item
+ * on which hiredis would abort (a reply without a request), nest arrays until the stack overflows,
+ * or fill the memory.
  */
 #include "io/reader.h"
 
@@ -13,7 +14,7 @@ typedef size_t array_size;
 typedef int array_size;
 #endif
 
-/* hiredis hands the reader's privdata to each task of a reply. */
+/* hiredis passes its reader's privdata on to each task of a reply. */
 static struct reader *reader_of(const redisReadTask *task) {
     return task->privdata;
 }
@@ -23,7 +24,7 @@ static void *refuse_reply(const redisReadTask *task, const char *why) {
     return NULL;
 }
 
-/* Returns whether the next reply is the subscription's: nothing is sent behind SUBSCRIBE. */
+/* Returns whether the next reply belongs to the subscription: SUBSCRIBE is the last command. */
 static bool awaits_message(const struct reader *reader) {
     return reader->channel != NULL && reader->awaited == (reader->is_confirmed ? 0 : 1);
 }
@@ -75,7 +76,7 @@ static void *refuse_message(const redisReadTask *task) {
     return refuse_reply(task, "sent a message that nobody asked for");
 }
 
-/* Begins a message. The object never has the type of an array, which hiredis would look into. */
+/* Begins a message. The object must never have the type of an array: hiredis would look into it. */
 static void *create_message(const redisReadTask *task, array_size elements) {
     struct reader *reader = reader_of(task);
     if (task->type != REDIS_REPLY_ARRAY || elements != MESSAGE_LENGTH) {
@@ -88,7 +89,7 @@ static void *create_message(const redisReadTask *task, array_size elements) {
     return &reader->reply;
 }
 
-/* Returns whether an item stands in an array inside the message: the key of a change. */
+/* Returns whether an item is in an array inside the message: the key of a change. */
 static bool is_inside(const redisReadTask *task) {
     return task->parent->parent != NULL;
 }
@@ -98,14 +99,14 @@ static bool is_change_content(const redisReadTask *task) {
     return !is_inside(task) && task->idx == MESSAGE_CONTENT && reader_of(task)->is_change;
 }
 
-/* Begins the array of the keys that have changed, of which servers name one in a message. */
+/* Begins the array of the changed keys; servers name one key in each message. */
 static void *add_change(const redisReadTask *task, array_size elements) {
     return is_change_content(task) && task->type == REDIS_REPLY_ARRAY && elements == 1
                ? &reader_of(task)->reply
                : refuse_message(task);
 }
 
-/* Adds the end of a message by which all keys have changed. */
+/* Adds the content of a message that says that any key may have changed. */
 static void *add_nothing(const redisReadTask *task) {
     if (!is_change_content(task)) {
         return refuse_message(task);
@@ -139,7 +140,7 @@ static void *add_text_element(const redisReadTask *task, const char *text, size_
     return is_content ? take_text(reader, text, length) : &reader->reply;
 }
 
-/* Adds the number of subscriptions, with which the confirmation ends. */
+/* Adds the number of subscriptions, the content of the confirmation. */
 static void *add_number_element(const redisReadTask *task, long long value) {
     struct reader *reader = reader_of(task);
     if (task->idx != MESSAGE_CONTENT || reader->is_confirmed) {
@@ -150,7 +151,7 @@ static void *add_number_element(const redisReadTask *task, long long value) {
     return &reader->reply;
 }
 
-/* ---- what hiredis calls ---- */
+/* ---- functions that hiredis calls ---- */
 
 static void *create_string(const redisReadTask *task, char *text, size_t length) {
     if (task->parent != NULL) {

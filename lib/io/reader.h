@@ -1,10 +1,10 @@
 /*
- * Builds a connection's replies in one object, instead of hiredis' own functions, and refuses
- * replies that the library never asks for. Included by io/net.c alone.
+ * Builds a connection's replies in one object, in place of hiredis' own functions, and refuses
+ * replies of kinds that the library never requests. Included only by io/net.c.
  *
- * Of a subscription only its confirmation is accepted, and then messages of its channel: arrays of
- * three items, of which the last one alone becomes the reply, an INTEGER or a STRING. A message of
- * client tracking becomes a STATUS, the name of the key that has changed, or a NIL: all keys have.
+ * For a subscription it accepts the confirmation, and then messages of the channel: arrays of three
+ * items, of which only the last becomes the reply, an INTEGER or a STRING. A message of client
+ * tracking becomes a STATUS, the name of the changed key, or a NIL: any key may have changed.
  */
 #ifndef REDLOCK_IO_READER_H
 #define REDLOCK_IO_READER_H
@@ -15,21 +15,20 @@
 #include <stdbool.h>
 
 /*
- * Maximum length of a reply's text, or of a message; the replies to the library's commands are far
- * shorter.
+ * Maximum length of a reply's text or a message. Replies to the library's commands are far shorter.
  */
 #define READER_TEXT_MAX 8192
 
-/* Maximum number of bytes buffered of an incomplete reply. */
+/* Maximum number of bytes buffered for an incomplete reply. */
 #define READER_BUFFER_MAX (64 * 1024)
 
 struct reader {
-    uint32_t awaited;    /* replies that were asked for; set by the owner */
-    const char *refusal; /* fault of the server, in words; NULL: none so far */
+    uint32_t awaited;    /* number of requests without a reply; set by the owner */
+    const char *refusal; /* why a reply was refused, for messages; NULL: none so far */
     const char *channel; /* channel of the subscription; NULL: none */
     bool is_confirmed;   /* whether the server has confirmed the subscription */
-    bool is_change;      /* whether the message that is being read is one of client tracking */
-    redisReply reply;    /* reply that is being delivered */
+    bool is_change;      /* whether the message being read is one of client tracking */
+    redisReply reply;    /* reply being delivered */
     char text[READER_TEXT_MAX + 1];
 };
 
@@ -37,12 +36,12 @@ struct reader {
 void reader_attach(struct reader *reader, redisAsyncContext *context);
 
 /*
- * Accepts the confirmation of a subscription as the reply behind all replies that are awaited now,
- * and messages behind the confirmation. `channel` must live as long as the reader.
+ * Accepts the confirmation of a subscription as the last of the replies that are now awaited, and
+ * messages after it. `channel` must live as long as the reader.
  */
 void reader_subscribe(struct reader *reader, const char *channel);
 
-/* Converts a reply of hiredis; valid as long as `given`. */
+/* Converts a reply of hiredis. The result is valid as long as `given`. */
 struct reply reader_reply(const redisReply *given);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The requests of a connection that wait for a reply, in the order of their commands: a ring, which
- * grows and never shrinks. Included by io/net.c alone.
+ * The requests of a connection that wait for a reply, in the order of their commands: a ring buffer
+ * that grows but never shrinks. Included only by io/net.c.
  */
 #ifndef REDLOCK_IO_REQUESTS_H
 #define REDLOCK_IO_REQUESTS_H
@@ -19,16 +19,16 @@ struct requests {
     uint32_t count;
 };
 
-/* Begins with a ring that a handshake does not fill. Returns false when out of memory. */
+/* Allocates a ring that is large enough for a handshake. Returns false when out of memory. */
 bool requests_init(struct requests *requests, const redlock_allocator *allocator);
 
-/* Frees the ring; takes requests that are all zeros. */
+/* Frees the ring. The struct may be all zeros. */
 void requests_finish(struct requests *requests);
 
-/* Makes room for one more. Returns false when out of memory. */
+/* Makes room for one more request. Returns false when out of memory. */
 bool requests_make_room(struct requests *requests);
 
-/* Adds a request, for which there is room. */
+/* Adds a request. There must be room. */
 static inline void requests_add(struct requests *requests, struct conn_request *request) {
     requests->ring[(requests->first + requests->count++) & (requests->size - 1)] = request;
 }
@@ -38,7 +38,7 @@ static inline struct conn_request *requests_first(const struct requests *request
     return requests->count > 0 ? requests->ring[requests->first] : NULL;
 }
 
-/* Takes the oldest request out, which must exist. */
+/* Removes and returns the oldest request, which must exist. */
 static inline struct conn_request *requests_take(struct requests *requests) {
     struct conn_request *request = requests->ring[requests->first];
     requests->first = (requests->first + 1) & (requests->size - 1);

@@ -1,8 +1,8 @@
 /*
- * Each lookup has an evdns base of its own, so that it uses the system's settings of its time, also
- * while an earlier lookup hangs with older settings. evdns may still access a base after its
- * callback, from events left in the loop; so the base is freed a little later, from a timer, and
- * the lookup is pending until then.
+ * Each lookup has its own evdns base, so that it uses the system's current settings even while an
+ * earlier lookup hangs with older ones. evdns may still access a base after the callback, from
+ * events left in the loop; so a timer frees the base a little later, and the lookup is pending
+ * until then.
  */
 #include "io/resolver.h"
 
@@ -23,7 +23,7 @@ struct lookup {
     struct timer end;     /* fires when evdns has no events of the lookup left in the loop */
     resolver_cb *on_done; /* NULL: canceled */
     void *arg;
-    bool is_done; /* whether answered, or canceled for good */
+    bool is_done; /* whether evdns has called back */
 };
 
 void resolver_init(struct resolver *resolver, const struct loop *loop) {
@@ -56,10 +56,10 @@ static void on_end(void *arg) {
 static struct evdns_base *make_dns(const struct loop *loop) {
     struct evdns_base *dns = evdns_base_new(loop->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
     if (dns != NULL) {
-        /* Without the file there are no name servers, but /etc/hosts still counts. */
+        /* Without this file there are no name servers, but /etc/hosts is still used. */
         evdns_base_resolv_conf_parse(dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
-        /* Without probes: one lookup has no use for a name server that comes back, and the
-           answer to a probe would meet a freed base. */
+        /* Disable probes: a single lookup has no use for a name server that comes back, and the
+           answer to a probe would reach a freed base. */
         evdns_base_set_option(dns, "initial-probe-timeout:", "3600");
     }
     return dns;
@@ -83,7 +83,7 @@ static struct lookup *create_lookup(struct resolver *resolver, resolver_cb *on_d
 
 /* ---- answers ---- */
 
-/* Returns false when the list is full. */
+/* Adds an address. Returns false when the list is full. */
 static bool add_address(struct addresses *addresses, const struct evutil_addrinfo *found) {
     const struct sockaddr *address = found->ai_addr;
     const void *bytes = address->sa_family == AF_INET6
@@ -108,8 +108,8 @@ static void report_result(const struct lookup *lookup, int result,
 }
 
 /*
- * Ends the lookup in the loop's next iteration: the events that evdns left in the loop are due at
- * once.
+ * Reports the result, and ends the lookup 1 ms later: by then the events that evdns left in the
+ * loop have run, because they are due at once.
  */
 static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg) {
     struct lookup *lookup = arg;

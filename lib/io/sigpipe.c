@@ -18,7 +18,7 @@ void sigpipe_block(struct sigpipe_guard *guard) {
         sigset_t pending;
         sigpending(&pending);
         guard->was_pending =
-            sigismember(&pending, SIGPIPE); /* not raised by the library: stays pending */
+            sigismember(&pending, SIGPIPE); /* if so, not raised by the library: keep it */
     }
 }
 

@@ -1,4 +1,4 @@
-/* The refusal of TLS by a build without it. */
+/* Replaces tls.c in builds without TLS: refuses. */
 #include "base/error.h"
 #include "io/tls.h"
 

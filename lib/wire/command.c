@@ -2,18 +2,18 @@
 
 #include <string.h>
 
-/* The most digits of a uint64_t. */
+/* Maximum number of digits of a uint64_t. */
 #define DECIMAL_MAX 20
 
-/* The most bytes of a header. */
+/* Maximum size of a header: its type, a number, "\r\n". */
 #define HEADER_MAX (1 + DECIMAL_MAX + 2)
 
-/* The most bytes of a text of so many bytes. */
+/* Maximum size of a bulk string of `length` bytes. */
 #define BULK_MAX(length) (HEADER_MAX + (length) + 2)
 
 /* Writes `value` at `out` and returns the end. */
 static char *decimal(char *out, uint64_t value) {
-    if (value < 100) { /* most lengths */
+    if (value < 100) { /* fast path: most numbers are lengths */
         if (value >= 10) {
             *out++ = (char)('0' + value / 10);
         }
@@ -55,7 +55,7 @@ static void header(struct bytes *out, char kind, uint64_t value) {
     }
 }
 
-/* Appends one text of three parts. */
+/* Appends one bulk string, joined from three parts. */
 static void bulk_joined(struct bytes *out, struct script_name one, struct script_name two,
                         struct script_name three) {
     size_t length = one.length + two.length + three.length;
@@ -105,7 +105,7 @@ static void bulk_value(struct bytes *out, const char *token, const char *owner) 
     }
 }
 
-/* With room for all of it made once: this is the command that most others wait for. */
+/* Reserves space once for the whole command: SET is on the critical path of most acquisitions. */
 void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
                  const char *owner, uint64_t ttl_ms) {
     static const char before[] = "*6\r\n$3\r\nSET\r\n";
@@ -247,7 +247,7 @@ static void add_keys(struct script_call *call, enum script script, const struct 
     }
 }
 
-/* Adds all keys of a lock, then their counters. */
+/* Adds all keys of a lock, then their counters: the order that scripts called per lock expect. */
 static void add_keys_together(struct script_call *call, const struct script_lock *lock) {
     for (unsigned i = 0; i < lock->name_count; i++) {
         add_key(call, &lock->names[i], "");

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes at each end of a key that its hash depends on. */
+/* Number of bytes hashed at each end of a key. */
 #define HASHED 32
 
-/* Bytes of a key with a name of this length. */
+/* Size of a key whose name has this length. */
 #define KEY_SIZE(length) (offsetof(struct key, bytes) + (length) + 1)
 
 static const struct pool_kind kinds[KEY_POOLS] = {
@@ -32,7 +32,7 @@ void keys_finish(struct keys *keys) {
     }
 }
 
-/* Returns the pool of the keys of a length; NULL: they are allocated. */
+/* Returns the pool for keys of this length; NULL: too long for a pool. */
 static struct pool *pool_of(struct keys *keys, size_t length) {
     return length <= KEY_SHORT_MAX    ? &keys->pools[0]
            : length <= KEY_MIDDLE_MAX ? &keys->pools[1]
@@ -66,7 +66,7 @@ uint32_t key_hash(const char *bytes, size_t length) {
     return (uint32_t)mix(hash, bytes + length - 8);
 }
 
-/* Returns a key whose name is the two parts, one behind the other. */
+/* Creates a key whose name is the concatenation of the two parts. */
 static struct key *create_key(struct keys *keys, const char *bytes, size_t first_length,
                               const char *rest, size_t rest_length) {
     size_t length = first_length + rest_length;

@@ -2,7 +2,10 @@
 
 #include <stddef.h>
 
-/* A top-up of a permit takes just that one; a writer that is topped up meets no readers. */
+/*
+ * Top-ups are plainer than acquisitions, because the lock is held already: a permit is topped up by
+ * itself, without a look at the others, and a writer leaves no intent for readers.
+ */
 static const struct kind kinds[] = {
     {.features = 0,
      .form = '0',

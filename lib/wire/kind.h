@@ -1,6 +1,6 @@
 /*
- * The kinds of locks, and the script that each step of a lock's life calls: one row for each kind.
- * A new kind is a row in kind.c, its scripts, and their tests.
+ * The kinds of locks, one row each: the script that carries out each step of the lock's life. A new
+ * kind needs a row in kind.c, its scripts, and their tests.
  */
 #ifndef REDLOCK_WIRE_KIND_H
 #define REDLOCK_WIRE_KIND_H
@@ -10,10 +10,10 @@
 #include <redlock.h>
 #include <stdbool.h>
 
-/* The features that a request asks for: a mask. Shared locks are READER or WRITER. */
+/* A bit mask of the features of a request. Shared locks are READER or WRITER. */
 enum kind_feature {
     KIND_FENCED = 1,
-    KIND_SEVERAL = 2, /* keys */
+    KIND_SEVERAL = 2, /* several keys in one lock */
     KIND_PERMIT = 4,
     KIND_READER = 8,
     KIND_WRITER = 16
@@ -21,20 +21,20 @@ enum kind_feature {
 
 struct kind {
     unsigned features;
-    char form;           /* of the entries in queues (scripts/parts/queue.lua); 0: none */
-    enum script take;    /* by a new acquisition; SCRIPT_NONE: the command SET */
-    enum script queue;   /* by one that waits in the queue; SCRIPT_NONE: the kind has no queue */
-    enum script top_up;  /* at a node that lacks the key of a lock that is held; or SCRIPT_NONE */
-    enum script renew;   /* renews */
-    enum script release; /* deletes, or passes on */
-    enum script leave;   /* releases, and gives up the place in the queue */
-    enum script stay;    /* gives the key back, but leaves it there for a time */
+    char form;           /* form of its queue entries (scripts/parts/queue.lua); 0: none */
+    enum script take;    /* acquires without queueing; SCRIPT_NONE: the command SET */
+    enum script queue;   /* acquires or queues; SCRIPT_NONE: the kind has no queue */
+    enum script top_up;  /* adds a node that lacks a held lock's key; SCRIPT_NONE: SET */
+    enum script renew;   /* extends the key's expiry */
+    enum script release; /* deletes the key, or passes it to the next waiter */
+    enum script leave;   /* releases, and removes the queue entry */
+    enum script stay;    /* releases, but leaves the key in place for a while */
 };
 
-/* Returns the kind with just these features, or NULL. */
+/* Returns the kind with exactly these features, or NULL. */
 const struct kind *kind_of(unsigned features);
 
-/* Return the number of a kind, below 256, and the kind of a number. */
+/* Convert between a kind and its number, which is below 256. */
 unsigned kind_number(const struct kind *kind);
 const struct kind *kind_at(unsigned number);
 

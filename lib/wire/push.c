@@ -1,12 +1,13 @@
 #include "wire/push.h"
 
-/* The most digits of a number: those of 2^53. */
+/* Maximum number of digits of a number: those of 2^53. */
 #define DIGITS_MAX 16
 
-/* The number in a message about a share; as a fence it is too small (wire/fence.h). */
+/* The number in place of a fence that marks a share: no fence is that small (wire/fence.h). */
 #define SHARE_NUMBER 1
 
-/* Reads a number and the blank behind it. */
+/* Reads a number and the blank after it. Returns false when there is none, or it is out of range.
+ */
 static bool read_push_number(const char **p, const char *end, uint64_t *number) {
     const char *start = *p;
     *number = 0;
@@ -24,7 +25,7 @@ static bool is_token(const char *text) {
     return is_hex;
 }
 
-/* Reads a name, "<length>:<key>", and moves `p` behind it. Returns false when there is none. */
+/* Reads a name, "<length>:<key>", and moves `p` past it. Returns false when it is malformed. */
 static bool read_name(const char **p, const char *end, const char **key, size_t *length) {
     const char *digit = *p;
     size_t number = 0;
@@ -47,7 +48,10 @@ bool push_next_key(struct push *push) {
     return is_read;
 }
 
-/* Reads the names of several keys, up to REDLOCK_MAX_KEYS. */
+/*
+ * Makes the first of several names push->key. Returns false unless all names are well-formed, and
+ * at most REDLOCK_MAX_KEYS.
+ */
 static bool read_names(const char *text, const char *end, struct push *push) {
     unsigned count = 0;
     push->more = text;
@@ -67,6 +71,7 @@ bool push_read(const char *text, size_t length, struct push *push) {
         end - p < TOKEN_LENGTH + 2 || !is_token(p)) {
         return false;
     }
+    /* An expiry of 0 announces an open key: then the third number is a time, and no fence. */
     bool is_given = push->expires_ms > 0;
     push->open_ms = is_given ? 0 : push->fence;
     push->is_share = is_given && push->fence == SHARE_NUMBER;

@@ -50,7 +50,7 @@ bool reply_denies_access(const char *text) {
 }
 
 bool reply_lacks_right(const struct reply *reply) {
-    /* The texts of refusals from inside a script: Redis 7.0, and later versions. */
+    /* How refusals read from inside a script: in Redis 7.0, and in later versions. */
     return reply_is_forbidden(reply) ||
            (reply->type == REPLY_ERROR &&
             (strstr(reply->text, "executing the script can't") != NULL ||
@@ -97,7 +97,7 @@ static bool vote_of_letter(char letter, redlock_vote *vote) {
     }
 }
 
-/* Moves `p` past the digits there, and returns their number, or `most` if that is smaller. */
+/* Moves `p` past a number and returns the number, at most `most`. No digits count as 0. */
 static uint64_t take_number(const char **p, const char *end, uint64_t most) {
     uint64_t number = 0;
     for (; *p < end && **p >= '0' && **p <= '9'; (*p)++) {
@@ -107,7 +107,7 @@ static uint64_t take_number(const char **p, const char *end, uint64_t most) {
     return number;
 }
 
-/* Reads a counter. One out of range concerns its lock alone, not the others of the call. */
+/* Reads a counter. Out of range, it is an error of its own lock alone, not of the whole call. */
 static void read_fence(const char **p, const char *end, struct reply_outcome *outcome) {
     uint64_t fence = take_number(p, end, FENCE_MAX + 1);
     if (fence > 0 && fence <= FENCE_MAX) {
@@ -121,7 +121,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Reads the map of free permits. No map counts as none free. */
+/* Reads the map of free permits. Without a map no permit counts as free. */
 static void read_map(const char **p, const char *end, struct reply_outcome *outcome) {
     if (*p == end || **p != 'f') {
         return;
@@ -133,7 +133,8 @@ static void read_map(const char **p, const char *end, struct reply_outcome *outc
     outcome->free_length = (uint32_t)(*p - outcome->free);
 }
 
-/* Reads the waiter's place. No place counts as none. */
+/* Reads the waiter's queue entry, or that the user has no right to the queue, if either is there.
+ */
 static void read_entry(const char **p, const char *end, struct reply_outcome *outcome) {
     if (*p < end && **p == 'x') {
         ++*p;
@@ -147,7 +148,7 @@ static void read_entry(const char **p, const char *end, struct reply_outcome *ou
     }
 }
 
-/* Reads an item up to what may stand behind each. */
+/* Reads an item without the '+' that may follow any item. Returns false when it is malformed. */
 static bool read_vote(const char **p, const char *end, enum script script,
                       struct reply_outcome *outcome) {
     *outcome = (struct reply_outcome){0};
@@ -216,9 +217,9 @@ bool reply_to_script(const struct reply *reply, enum script script, struct reply
 }
 
 /*
- * Tells whether one key's outcome is worse than another's: first an answer that cannot be relied
- * on, then another's key, then a missing one. Of two DENIED the longer TTL is worse, of two GRANTED
- * the larger counter.
+ * Returns whether one key's outcome is worse than another's. Errors are worse than keys that are no
+ * locks, then come denied, missing and granted keys. Of two DENIED the longer TTL is worse; of two
+ * GRANTED the larger counter.
  */
 static bool is_worse(const struct reply_outcome *one, const struct reply_outcome *than) {
     static const unsigned char badness[] = {
@@ -239,7 +240,7 @@ const struct reply_outcome *reply_combine(const struct reply_outcome *outcomes, 
     return worst;
 }
 
-/* Reads `count` numbers below 2^53 with one blank between them. Returns false for anything else. */
+/* Reads `count` numbers below 2^53, separated by one blank. Returns false for anything else. */
 static bool read_numbers(const char *p, const char *end, uint64_t *numbers, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         const char *start = p;
@@ -257,7 +258,7 @@ static bool read_numbers(const char *p, const char *end, uint64_t *numbers, unsi
     return true;
 }
 
-/* Moves `p` past `count` numbers below 2^53, each with a blank behind it. */
+/* Moves `p` past `count` numbers below 2^53, each followed by a blank. */
 static bool take_numbers(const char **p, const char *end, uint64_t *numbers, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         const char *blank = memchr(*p, ' ', (size_t)(end - *p));
@@ -270,8 +271,8 @@ static bool take_numbers(const char **p, const char *end, uint64_t *numbers, uns
 }
 
 /*
- * Moves `p` past a word that ends before `stop`, or at the end if that is 0, and past `stop`;
- * copies the word with a NUL. Returns false if it is empty, or too long.
+ * Moves `p` past a word and the `stop` that ends it (0: the word goes up to the end), and copies
+ * the word with a NUL. Returns false when it is empty or too long.
  */
 static bool take_word(const char **p, const char *end, char stop, char *word, size_t capacity) {
     const char *behind = stop == '\0' ? end : memchr(*p, stop, (size_t)(end - *p));
@@ -284,7 +285,7 @@ static bool take_word(const char **p, const char *end, char stop, char *word, si
     return true;
 }
 
-/* Moves `p` past a ticket and a value, each with a blank behind it. */
+/* Moves `p` past a ticket and a value, each followed by a blank. */
 static bool take_waiter(const char **p, const char *end, struct reply_waiter *waiter) {
     if (!take_numbers(p, end, &waiter->ticket, 1)) {
         return false;
@@ -334,7 +335,7 @@ bool reply_to_inspect(const struct reply *reply, struct reply_view *view) {
 
 bool reply_to_beat(const struct reply *reply, struct reply_beat *beat) {
     uint64_t numbers[3];
-    if (reply->type != REPLY_STRING) { /* then it may have no text at all */
+    if (reply->type != REPLY_STRING) { /* other types may have no text at all */
         return false;
     }
     const char *p = reply->text;

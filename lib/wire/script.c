@@ -1,6 +1,6 @@
 #include "wire/script.h"
 
-/* The keys and arguments are those of the contracts in scripts/. */
+/* Keys and arguments follow the contracts in scripts/. */
 const struct script_info script_infos[SCRIPT_COUNT] = {
     [SCRIPT_RELEASE] = {.keys = "", .arguments = "v", .is_loaded = true},
     [SCRIPT_RENEW] = {.keys = "", .arguments = "vt", .is_loaded = true},

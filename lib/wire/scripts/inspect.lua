@@ -1,18 +1,19 @@
--- INSPECT tells who holds a key and who waits for it, or for the permits of the semaphore of this
--- name, if nobody waits for the key; and changes nothing. For one lock.
+-- INSPECT reports the holder of a key and its waiters, and changes nothing. If nobody waits for the
+-- key, it reports the waiters for permits of the semaphore of that name. For one lock.
 --
 -- keys:      key, readers, counter
--- arguments: the number of waiters to name, the first in line; 0: the queue is not looked at
--- answer:    "<state> <ttl> <counter> <readers> <waiters> <named> <ticket> <waiter> ... <value>": f
---            free, h held, p without expiry, t no string, c whose counter is none, whatever the
---            key is; TTL in ms; 0 where there is no counter;
---            readers whose share has not expired; entries in line, and of each that is named the
---            ticket and the value. No entries where the caller has no right to the queue. Of the
---            value, which may be any client's, the first 4096 bytes: a reply has room for 8192.
+-- arguments: the number of waiters to name, from the first; 0: the queue is not read
+-- answer:    "<state> <ttl> <counter> <readers> <waiters> <named> <ticket> <waiter> ... <value>":
+--            state f free, h held, p without expiry, t not a string, or c counter out of range
+--            (whatever the key is); TTL in ms; counter, 0 for none; number of readers whose share
+--            has not expired; number of queue entries, 0 if the caller has no right to the queue;
+--            number of those named, and their tickets and values; the first 4096 bytes of the
+--            key's value, which may be any client's: a reply has room for 8192.
 --@needs counters
 
--- Returns the number of entries in line, and the first waiters: none whose value is longer than a
--- token, a '/' and an owner. A member with a score below 1 is no entry (parts/grants.lua).
+-- Returns the number of queue entries and the first waiters, as parts of the answer. Waiters whose
+-- value is longer than a token, a '/' and an owner are not named. Members with a score below 1 are
+-- not entries (parts/grants.lua).
 local function waiters_of(most)
   local queue = KEYS[1] .. '@QUEUE_SUFFIX@'
   local length = most > 0 and redis.pcall('zcount', queue, 1, '+inf') or 0

@@ -1,13 +1,13 @@
--- LEAVE takes a waiter out of the queue of each key, and passes on each key that has the waiter's
--- value: to the first in line, or to nobody. Where readers hold the key, it lets in the readers that
--- are first in line by now.
+-- LEAVE removes a waiter from the queue of each key, and releases each key that has the waiter's
+-- value: passes it to the first waiter, or deletes it. Where readers hold the key, LEAVE admits the
+-- readers that are now first in the queue.
 --
 -- keys:      key
 -- arguments: value, ticket
--- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
+-- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS must go on
 --@needs items queue releases
 
--- Returns the order in which the keys are passed on, as their indexes.
+-- Returns the order in which to pass the keys on, as indexes.
 local function order()
   if #KEYS == 1 then return {1} end
   return select(2, make().key_set())(2)

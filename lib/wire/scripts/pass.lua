@@ -1,10 +1,10 @@
--- PASS goes on where a call has stopped at the bound of its entries (parts/queue.lua): passes on each
--- key that is free, lets in the readers that are first in line where readers hold the key, and
--- offers the permits of a semaphore that are free.
+-- PASS goes on where a call stopped at its bound on queue entries (parts/queue.lua): it passes each
+-- free key to the first waiter, admits the readers that are first in the queue where readers hold
+-- the key, and offers the free permits of a semaphore.
 --
 -- keys:      key
--- arguments: form of the lock's entry, or 'p' for a permit
--- answer:    y for each key, with a '+' where PASS is to go on
+-- arguments: form of the lock's queue entry, 'p' for a permit
+-- answer:    y for each key, with a '+' where PASS must go on
 --@needs items queue releases
 
 local function permit_queue()

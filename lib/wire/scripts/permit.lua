@@ -1,9 +1,9 @@
--- PERMIT takes a permit of a semaphore: as SET NX PX does or, with a fence above 0, as TAKE does
--- with a step of 1. The key is "<name>:<i>"; the keys of the semaphore's other permits differ in
--- <i> alone. Where the permit is refused the answer tells which permits are free: PERMIT then looks
--- at the keys of all permits, which are not among KEYS, because 256 of them would be many to send.
--- While as many wait in line as permits are free none is given to a caller that does not, nor told
--- to be free.
+-- PERMIT takes a permit of a semaphore: like SET NX PX or, with a fence above 0, like TAKE with a
+-- step of 1. The key is "<name>:<i>"; the keys of the other permits differ only in <i>. If the
+-- permit is refused, the answer reports which permits are free. For this PERMIT looks at the keys
+-- of all permits, which are not in KEYS, because up to 256 keys are too many to send.
+-- While there are at least as many waiters as free permits, a caller that does not queue gets no
+-- permit, and no permit is reported as free.
 --
 -- keys:      key
 -- arguments: value, TTL in ms, fence or 0, TTL of the counter in ms or 0, number of permits
@@ -12,7 +12,7 @@
 
 local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
 
--- Tells whether a permit is left for a caller that does not stand in line, and which may be taken.
+-- Returns whether a permit is left for a caller without a queue entry.
 local function is_left(key, permits)
   local queue = permit_queue_of(key)
   if not waits or redis.pcall('exists', queue) ~= 1 then return true end

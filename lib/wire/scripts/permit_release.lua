@@ -1,10 +1,10 @@
--- PERMIT_RELEASE deletes the key of each permit that has the caller's value, and tells the first
--- that waits for a permit of the semaphore. With a ticket it also takes the place of the caller out
--- of the line. A caller without the right to look for waiters deletes.
+-- PERMIT_RELEASE deletes the key of each permit that has the caller's value, and notifies the first
+-- waiter of the semaphore. With a ticket it also removes the caller's queue entry. If the caller
+-- has no right to look for waiters, it only deletes.
 --
 -- keys:      key
 -- arguments: value, ticket or 0
--- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
+-- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS must go on
 --@needs items queue permits
 
 local waits = redis.pcall('exists', '@WAITING_KEY@') == 1

@@ -1,27 +1,28 @@
--- QUEUE takes each key for a waiter, if the key is free and nobody stands in line before the
--- waiter. Otherwise it gives the waiter an entry in the key's queue, and the key, if free, to the
--- first in line. Asked again under the same value, QUEUE changes nothing but an earlier expiry of a
--- key that the waiter has by now. Without a channel no entry is given; a writer that meets readers
--- then leaves its intent, as WRITE does.
+-- QUEUE takes each key for a waiter, if the key is free and no waiter is ahead. Otherwise it enters
+-- the waiter in the key's queue, and passes the key, if free, to the first waiter. Repeated with
+-- the same value, QUEUE only extends the expiry of a key that the waiter has by now. Without a
+-- channel the waiter gets no queue entry; a writer that meets readers then leaves its intent, like
+-- WRITE.
 --
--- Behind that, QUEUE gives back the keys of items whose form is '-': as LEAVE, with the ticket, or,
--- with the ticket 0, as RELEASE. The waiter of a client that releases a key stands in line by then.
+-- After that, QUEUE gives back the keys of items whose form is '-': like LEAVE if there is a
+-- ticket, like RELEASE if the ticket is 0. So a client's waiter is queued before the client's
+-- release of the same key.
 --
 -- keys:      key
 -- arguments: for all: the channel or ''; then value, TTL in ms, reservation in ms, form of the
 --            entry, TTL of the counter in ms or 0, ticket
--- answer:    y, h<ms>, p, t or c for each key; y<n> if fenced; h<ms>q<waiters ahead> with an entry,
---            h<ms>q0w to the first in line where the holder is of another make, h<ms>x where the
---            caller has no right to the queue; with a '+' where PASS is to go on
+-- answer:    y, h<ms>, p, t or c for each key; y<n> if fenced; h<ms>q<waiters ahead> with an entry;
+--            h<ms>q0w for the first waiter if a foreign client holds the key; h<ms>x if the caller
+--            has no right to the queue; with a '+' where PASS must go on
 --@needs items counters queue releases
 
--- Tells whether waiters whose entries are of a form are writers.
+-- Returns whether queue entries of this form belong to writers.
 local function is_writer(form)
   return form == 'w' or form == 'x'
 end
 
--- Leaves an intent for readers that hold the key, on behalf of a writer without an entry, whose
--- next try comes within a reservation. An entry makes the writer's intent needless.
+-- Leaves the intent of a writer without a queue entry where readers hold the key, for one
+-- reservation: its next try comes within that time. A queue entry replaces the intent.
 local function set_intent(key, value, token, claim, has_entry)
   local name = key .. '@WRITER_SUFFIX@'
   if has_entry and redis.pcall('get', name) == token then redis.pcall('del', name) end
@@ -32,16 +33,18 @@ local function set_intent(key, value, token, claim, has_entry)
   end
 end
 
--- Takes the key, or an entry. Returns the item.
+-- Takes the key or enters the waiter in its queue. Returns the item.
 local function queue(key, token, ttl, claim, form, idle, ticket)
   local entry = table.concat({token, my_channel, claim, form, idle}, ' ')
   local value, fenced = redis.pcall('get', key), is_fenced(form)
   if fenced and not count_of(key .. '@COUNTER_SUFFIX@', 1) then return 'c' end
+  -- The key was pushed to the waiter before this call: keep it, but never shorten its life.
   if value == token then
     flag()
     if redis.call('pttl', key) < tonumber(ttl) then redis.call('pexpire', key, ttl) end
     return granted(key, fenced, idle, 0, 0)
   end
+  -- In order: a free key that has a queue goes to its first waiter, which may be the caller.
   local is_alone = not value and redis.pcall('exists', queue_of(key)) ~= 1
   local suffix = is_alone and '' or make_entry(key, token, ticket, entry)
   local others = value or not is_alone and pass(key, '', entry)
@@ -58,7 +61,7 @@ local function queue(key, token, ttl, claim, form, idle, ticket)
   return granted(key, fenced, idle, 1, tonumber(ticket))
 end
 
--- Returns the arguments of a key.
+-- Returns the arguments of the key at an index.
 local function arguments(i) return unpack(ARGV, 6 * i - 4, 6 * i + 1) end
 
 local function is_release(i) return ARGV[6 * i - 1] == '-' end

@@ -1,20 +1,20 @@
--- QUEUE_PERMIT takes a permit as PERMIT does, for a waiter, if the permit is free and so many are
--- that those who stand before the waiter can have one too. Otherwise it gives the waiter an entry in
--- the line of the semaphore, and tells those before it of permits that are free. Asked again under
--- the same value, QUEUE_PERMIT changes nothing but an earlier expiry of a permit that the waiter
--- has by now. Without a channel no entry is given.
+-- QUEUE_PERMIT takes a permit for a waiter, like PERMIT, if the permit is free and there are enough
+-- free permits for the waiters ahead as well. Otherwise it enters the waiter in the semaphore's
+-- queue, and notifies the waiters ahead of free permits. Repeated with the same value, QUEUE_PERMIT
+-- only extends the expiry of a permit that the waiter has by now. Without a channel the waiter gets
+-- no queue entry.
 --
 -- keys:      key
 -- arguments: for all: the channel or ''; then value, TTL in ms, reservation in ms, '1' if fenced,
 --            TTL of the counter in ms or 0, ticket, number of permits
--- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p, t or c, then
---            f<map> if the waiter may have another permit; behind h<ms>, too: q<waiters ahead> with
---            an entry, x where the caller has no right to the line; with a '+' where PASS is to go
--- on
+-- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p, t or c,
+--            then f<map> of the permits that the waiter may take; after h<ms>f<map> also q<waiters
+--            ahead> with an entry, or x if the caller has no right to the queue; with a '+' where
+--            PASS must go on
 --@needs items counters queue permits
 
--- Gives the waiter an entry, unless it has one, if the caller has the rights for that: also those to
--- look at the line and to leave it. Returns what an answer of h says of the place.
+-- Enters the waiter in the queue, unless it is there, and if the caller has all the rights: also to
+-- read the queue and to leave it. Returns the part of an h answer about the entry: 'q<n>', 'x', ''.
 local function enter(queue, entry, value, ticket)
   for _, sent in ipairs((front_of(queue))) do
     if sent == entry then return 'q0' end
@@ -31,7 +31,7 @@ local function enter(queue, entry, value, ticket)
   return 'q' .. text(type(ahead) == 'number' and ahead or 0)
 end
 
--- Returns the item of a permit that the waiter does not get, but perhaps another one.
+-- Returns the item of a refused permit, with the map of other permits that the waiter may take.
 local function refused(key, what, value, queue, mine, suffix, permits)
   local free, map, soonest = scan(key, permits)
   local may = offer(queue, free, mine)

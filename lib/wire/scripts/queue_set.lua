@@ -1,27 +1,28 @@
--- QUEUE_SET takes all keys of each lock for a waiter, if they are free and nobody stands in line for
--- any of them before the waiter. Otherwise it takes none, and gives the waiter an entry in the queue
--- of the first key that is in the way, and in no other; and keys that are free, to the first in
--- line. Asked again under the same value, QUEUE_SET changes nothing but an earlier expiry of keys
--- that the waiter has by now. Without a channel no entry is given. Fenced locks count as by TAKE.
+-- QUEUE_SET takes all keys of each lock for a waiter, if all are free and no waiter is ahead at any
+-- of them. Otherwise it takes none, enters the waiter only in the queue of the first key that is in
+-- the way, and passes free keys to their first waiters. Repeated with the same value, QUEUE_SET
+-- only extends the expiry of keys that the waiter has by now. Without a channel the waiter gets no
+-- queue entry. Fences count as in TAKE.
 --
 -- keys:      all keys of a lock; then all of its counters, if fenced
 -- arguments: for all: the channel or ''; then value, TTL in ms, number of keys, reservation in ms,
 --            form of the entry, TTL of the counters in ms or 0, ticket
--- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced; h<ms>q<waiters ahead> with an entry,
---            h<ms>x where the caller has no right to the queue; with a '+' where PASS is to go on
+-- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced; h<ms>q<waiters ahead> with an
+--            entry; h<ms>q0w for the first waiter if a foreign client holds the key; h<ms>x if the
+--            caller has no right to the queue; with a '+' where PASS must go on
 --@needs items queue grants
 
 local _, _, unmark = key_set()
 
--- Returns the keys as entries and messages name them (parts/key_sets.lua).
+-- Returns the keys in the encoding of entries and messages (parts/key_sets.lua).
 local function names_of(keys)
   local names = {}
   for i, key in ipairs(keys) do names[i] = #key .. ':' .. key end
   return table.concat(names)
 end
 
--- Returns how many of the keys have the value; of the others that are not free the first, and the
--- worst item.
+-- Returns the number of keys that have the value, the first key with another value, and the worst
+-- item of those that refuse.
 local function scan(keys, token, form)
   local had, first, refusal = 0, nil, nil
   for _, key in ipairs(keys) do
@@ -37,8 +38,8 @@ local function scan(keys, token, form)
   return had, first, refusal
 end
 
--- Has the waiter stand in line for a key, which is free if it is not the waiter's; another one that
--- is the first in line gets the key. Returns nil if it is the waiter's turn; else the item.
+-- Enters the waiter in the queue of a key that is free or the waiter's own, and passes the key to
+-- another waiter that is ahead. Returns nil if it is the waiter's turn, otherwise the item.
 local function enter(key, token, ticket, entry)
   local value = redis.pcall('get', key)
   if not value and redis.pcall('exists', queue_of(key)) ~= 1 then return nil end
@@ -51,7 +52,7 @@ local function enter(key, token, ticket, entry)
   return nil
 end
 
--- Leaves the queues of all keys but one. Those that are free go to the next in line.
+-- Leaves the queues of all keys but one, and passes those that are free to the next waiter.
 local function leave_others(keys, token, ticket, but)
   for _, key in ipairs(keys) do
     if key ~= but and leave(key, token, ticket) and redis.pcall('get', key) == false then
@@ -61,7 +62,7 @@ local function leave_others(keys, token, ticket, but)
   end
 end
 
--- Sets all keys, or raises their expiry, and their counters by `step`. Returns the item.
+-- Sets all keys, or extends their expiry, and advances their counters by `step`. Returns the item.
 local function take(keys, token, ttl, form, idle, step, least)
   local count = is_fenced(form) and raised(0, least) or 0
   for _, key in ipairs(keys) do
@@ -78,7 +79,7 @@ local function take(keys, token, ttl, form, idle, step, least)
   return grant(count)
 end
 
--- Takes all keys, of which none is another's. Returns the item.
+-- Takes all keys, none of which another client has, or queues for one of them. Returns the item.
 local function queue(keys, token, ttl, form, idle, ticket, entry)
   for _, key in ipairs(keys) do
     local item = enter(key, token, ticket, entry)

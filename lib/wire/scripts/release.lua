@@ -1,11 +1,11 @@
 -- RELEASE deletes each key that has the caller's value (Redlock, "Basic algorithm"), or passes the
--- key on to the first waiter in its queue. A caller without the right to look for waiters deletes.
+-- key to the first waiter in its queue. If the caller has no right to look for waiters, it deletes.
 --
 -- keys:      key
 -- arguments: value
--- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
+-- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS must go on
 
--- Tells whether nobody waits, and all keys have their callers' values.
+-- Returns whether nobody waits, and all keys have their callers' values.
 local function are_plain(values)
   if values[1] ~= false then return false end
   for i, value in ipairs(ARGV) do
@@ -14,8 +14,8 @@ local function are_plain(values)
   return true
 end
 
--- The common case: two commands for all keys take half the time of two for each. The answer is an
--- error where the caller has no right to MGET, or to the flag.
+-- The common case: two commands for all keys take half the time of two per key. MGET returns an
+-- error if the caller has no right to MGET or to the flag.
 local values = redis.pcall('mget', '@WAITING_KEY@', unpack(KEYS))
 if are_plain(values) then
   redis.call('del', unpack(KEYS))
@@ -23,14 +23,14 @@ if are_plain(values) then
 end
 --@needs items
 
--- Returns pass, was_given, key_set and more, which only calls with waiters define: the definitions
--- take time.
+-- Returns pass, was_given, key_set and more. They are defined only in calls with waiters, because
+-- the definitions take time.
 local function helpers()
   --@needs grants
   return pass, was_given, key_set, more
 end
 
--- A caller without the right to ask the time passes nothing on.
+-- A caller that may not call TIME passes nothing on.
 local waiting = values[1] ~= false and redis.pcall('exists', '@WAITING_KEY@') == 1 and
   not redis.pcall('time').err
 local pass, was_given, key_set, more

@@ -1,4 +1,4 @@
--- RENEW raises the expiry of each key that has the caller's value, and never lowers it (Redlock,
+-- RENEW extends the expiry of each key that has the caller's value, and never shortens it (Redlock,
 -- "Making the algorithm more reliable: extending the lock"). For keys without a counter.
 --
 -- keys:      key
@@ -6,8 +6,8 @@
 -- answer:    y, m, h<ms>, p or t for each key
 --@needs items
 
--- One command reads all values. GET tells a key that is missing from one that is no string, and
--- serves callers without the right to MGET.
+-- One MGET reads all values. Where it has none, GET tells a missing key from one that is not a
+-- string; GET also serves callers without the right to MGET.
 local values = redis.pcall('mget', unpack(KEYS))
 for i, key in ipairs(KEYS) do
   local value = values[i] or redis.pcall('get', key)

@@ -1,13 +1,13 @@
--- RENEW_FENCED renews each key of a fenced lock as RENEW does, and raises its counter to `fence`. A
--- counter that is there already is only kept alive, which takes no memory: a full server renews the
--- locks that it has.
+-- RENEW_FENCED renews each key of a fenced lock like RENEW, and raises its counter to `fence`. A
+-- counter that has reached `fence` only gets a new expiry, which takes no memory: so a server that
+-- is out of memory still renews its locks.
 --
 -- keys:      key, counter
 -- arguments: value, TTL in ms, fence, TTL of the counter in ms or 0
 -- answer:    y<n>, m, h<ms>, p, t or c for each key
 --@needs items counters
 
--- Renews the counter's expiry; writes the counter only to take an expiry away.
+-- Renews the counter's expiry, and writes the counter only to remove an expiry.
 local function refresh(counter, count, idle)
   if idle ~= '0' then
     redis.call('pexpire', counter, idle)

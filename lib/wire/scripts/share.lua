@@ -1,19 +1,19 @@
--- SHARE takes each key for a reader, beside other readers. The key then has the value
+-- SHARE takes each key for a reader, together with other readers. The key then has the value
 -- '@REDLOCK_SHARED_VALUE@', and the sorted set `readers` lists each reader's value with its expiry
--- in ms by the server's clock; key and list expire with the last reader. A reader that is in
--- already stays in. No other is let in by a step of 1 while a writer's intent stands, or beside
--- readers while anybody stands in line whose client listens.
+-- in ms by the server's clock; key and list expire with the last reader. A reader that is listed
+-- stays listed. With a step of 1 no other reader is admitted while a writer's intent lasts, nor to
+-- a shared key while a waiter whose client listens is in the queue.
 --
 -- keys:      key, readers, writer (the intent)
 -- arguments: value, TTL in ms, step (1: an acquisition, 0: a top-up)
--- answer:    y, h<ms>, p or t for each key; h<ms> of the intent where the intent refuses
+-- answer:    y, h<ms>, p or t for each key; if an intent refuses, h<ms> with the intent's TTL
 --@needs items readers queue
 needs_count = true
 
 local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
 
--- Tells whether somebody waits for the key in line, and is told to ask again when readers may have
--- gone. Readers that do not stand in line would otherwise keep those out for ever.
+-- Returns whether a waiter is in the key's queue, and notifies it to ask again when the readers may
+-- have gone. Otherwise readers that do not queue could keep waiters out for ever.
 local function is_awaited(key)
   local clock = time[1] * 1000000 + time[2]
   return waiting and announce(key, clock, redis.call('pttl', key))

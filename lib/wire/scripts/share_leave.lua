@@ -1,9 +1,9 @@
--- SHARE_LEAVE takes a reader out of the queue of each key, and ends each share of the reader as
--- SHARE_RELEASE does.
+-- SHARE_LEAVE removes a reader from the queue of each key, and ends each share of the reader like
+-- SHARE_RELEASE.
 --
 -- keys:      key, readers
 -- arguments: value, ticket
--- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS is to go on
+-- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS must go on
 --@needs items readers queue releases
 needs_count = true
 

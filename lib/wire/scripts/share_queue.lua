@@ -1,31 +1,33 @@
--- SHARE_QUEUE lets a reader in as SHARE does, where nobody stands in line before the reader.
--- Otherwise it gives the reader an entry in the key's queue, and the key to those who may have it
--- before. Asked again under the same value, SHARE_QUEUE changes nothing but an earlier expiry of a
--- share that the reader has by now; and it takes a writer out whose client does not listen, and who
--- keeps readers out. Without a channel no entry is given.
+-- SHARE_QUEUE admits a reader like SHARE, if no waiter is ahead. Otherwise it enters the reader in
+-- the key's queue, and passes the key to the waiters ahead that may have it. Repeated with the same
+-- value, SHARE_QUEUE only extends the expiry of a share that the reader has by now, and removes a
+-- writer that keeps readers out but whose client does not listen. Without a channel the reader gets
+-- no queue entry.
 --
 -- keys:      key, readers, writer (the intent)
 -- arguments: as of QUEUE
--- answer:    y, h<ms>, p or t for each key; h<ms>q<waiters ahead> with an entry, h<ms>x where the
---            caller has no right to the queue; h<ms> of the intent where the intent refuses;
---            with a '+' where PASS is to go on
+-- answer:    y, h<ms>, p or t for each key; h<ms>q<waiters ahead> with an entry; h<ms>q0w for the
+--            first waiter if a foreign client holds the key; h<ms>x if the caller has no right to
+--            the queue; if an intent refuses, h<ms> is the intent's TTL; with a '+' where PASS must
+--            go on
 --@needs items readers queue grants
 needs_count = true
 
--- Tells whether somebody has the key alone by now, or stands in line before the entry `mine`.
+-- Returns whether somebody has the key alone by now, or is ahead of the entry `mine` in the queue.
 local function is_kept_out(key, readers, mine)
   local first = first_of(key)
   if first and first ~= mine then return true end
   return not is_shared(key, redis.pcall('get', key), readers, now)
 end
 
--- Tells whether the reader has an entry already, under this value or the one before: where some
--- servers let it in and others do not, it asks anew before it has asked twice under one value.
+-- Returns whether the reader has an entry already, with this value or its previous one: if only
+-- some servers admit it, the reader retries with a new value before it repeats a call.
 local function has_entry(key, ticket)
   return #redis.pcall('zrange', queue_of(key), ticket, ticket, 'byscore') > 0
 end
 
--- Returns the item of a reader that is not listed, of a key that is free or (value) shared.
+-- Admits a reader that is not listed, or enters it in the queue, of a key that is free or shared
+-- (value). Returns the item.
 local function enter(key, value, readers, reader, ttl, ticket, entry)
   local left = write_ms(key)
   local is_alone = left < 0 and redis.pcall('exists', queue_of(key)) ~= 1

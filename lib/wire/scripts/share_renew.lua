@@ -1,4 +1,4 @@
--- SHARE_RENEW renews each share of a reader that is still listed, and never shortens one.
+-- SHARE_RENEW extends each share of a reader that is still listed, and never shortens one.
 --
 -- keys:      key, readers
 -- arguments: value, TTL in ms

@@ -1,7 +1,7 @@
--- STAY gives up each key that has the caller's value, but leaves the key there for a while, with a
--- value that nobody holds: zeros in place of the token, and the owner's label as it was. A release
--- or renewal that comes late does not find the token. The first in line is told when the key will
--- be free.
+-- STAY releases each key that has the caller's value, but leaves the key in place for a while, with
+-- a value that nobody holds: zeros in place of the token, and the same owner's label. A late
+-- release or renewal does not find its token. The first waiter is notified when the key will be
+-- free.
 --
 -- keys:      key
 -- arguments: value, time to stay in ms
@@ -12,6 +12,7 @@ local waiting = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i, key in ipairs(KEYS) do
   local value = redis.pcall('get', key)
   if value == ARGV[2 * i - 1] then
+    -- Zeros in place of the token: no late release or renewal matches.
     local nobody = string.rep('0', 40) .. string.sub(value, 41)
     redis.call('set', key, nobody, 'PX', ARGV[2 * i])
     local time = waiting and redis.call('time')

@@ -1,9 +1,9 @@
--- TAKE takes all keys of each lock, or none, as SET NX PX takes one key. A key that has the
--- caller's value already (a top-up that was sent twice) stays as it is. A fenced lock has a counter
--- beside each key, which outlives the lock: TAKE sets all of its counters to one number, the
--- largest of `fence` and each counter's successor. A top-up leaves a counter that is `fence` as it
--- is, so that the counters of a lock stay equal. It counts past one that is larger: another holder
--- may have been given that number here, and a later fence of this lock must not be the same.
+-- TAKE takes all keys of each lock or none, as SET NX PX takes one key. A key that has the caller's
+-- value already (a repeated top-up) stays as it is. A fenced lock has a counter beside each key,
+-- which outlives the lock: TAKE sets all of its counters to one number, the largest of `fence` and
+-- each counter plus 1. A top-up does not advance a counter that equals `fence`, so that the
+-- counters of a lock stay equal. It does advance past a larger counter: another holder may have got
+-- that number here, and a later fence of this lock must differ from it.
 --
 -- keys:      all keys of a lock; then all of its counters, if fenced
 -- arguments: value, TTL in ms, number of keys, '1' if fenced, fence, '1' for an acquisition
@@ -28,6 +28,7 @@ while k <= #KEYS do
       count = math.max(count, counted)
     end
   end
+  -- All keys or none: a holder of some of the keys could deadlock with a holder of the others.
   for i = k, k + n - 1 do
     if refusal then break end
     redis.call('set', KEYS[i], token, 'PX', ARGV[a + 1], 'NX')

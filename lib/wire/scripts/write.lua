@@ -1,6 +1,6 @@
--- WRITE takes each key for a writer, as SET NX PX does. Where readers hold the key, WRITE leaves a
--- intent for `intent` ms, unless one that lasts longer is there: SHARE lets no new reader in
--- meanwhile. Taking the key removes the intent and a list of readers.
+-- WRITE takes each key for a writer, like SET NX PX. Where readers hold the key, WRITE leaves an
+-- intent for `intent` ms, unless a longer one is there: SHARE admits no new reader while it lasts.
+-- Taking the key removes the intent and any list of readers.
 --
 -- keys:      key, readers, writer (the intent)
 -- arguments: value, TTL in ms, intent in ms or 0

@@ -1,4 +1,4 @@
--- WRITE_FENCED takes each key for a writer as WRITE does, and counts as TAKE does with a step of 1.
+-- WRITE_FENCED takes each key for a writer like WRITE, and counts like TAKE with a step of 1.
 --
 -- keys:      key, readers, writer (the intent), counter
 -- arguments: value, TTL in ms, intent in ms or 0, fence, TTL of the counter in ms or 0

@@ -1,14 +1,13 @@
 -- Defines the counters of fenced locks: is_fenced, count_of, raised, raise, grant, granted.
 
--- Tells whether waiters whose entries are of a form get a fence with the key.
+-- Returns whether waiters whose queue entries have this form get a fence.
 local function is_fenced(form)
   return form == '1' or form == 'x' or form == 'f'
 end
 
--- Returns the counter's number plus `step`, or false where the key is no counter: a counter is a
--- whole number, not below 0, and below 2^53 with the step. Above 2^53 Lua cannot count by one.
--- Throws an error of the server other than WRONGTYPE; returns nil instead for a counter that is
--- not the caller's own.
+-- Returns the counter plus `step`, or false if the key does not hold a counter: a whole number, not
+-- below 0, and below 2^53 with the step. Above 2^53 Lua cannot count by one. Throws an error of the
+-- server other than WRONGTYPE; for a counter of another lock (is_of_another) returns nil instead.
 local function count_of(counter, step, is_of_another)
   local value = redis.pcall('get', counter)
   local err = type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true)
@@ -20,15 +19,15 @@ local function count_of(counter, step, is_of_another)
   return count + step < 2 ^ 53 and count + step
 end
 
--- Returns the larger of a count and of `from`, which is taken up to a day ahead of the server's
--- clock: the clock of one client does not put a key's numbers further. For a waiter `from` is its
+-- Returns the larger of a count and `from`. `from` counts up to 1 day ahead of the server's clock,
+-- so that the clock of one client cannot push a key's numbers further. For a waiter it is the
 -- ticket.
 local function raised(count, from)
   local seconds, micros = unpack(redis.call('time'))
   return math.max(count, math.min(tonumber(from), seconds * 1000000 + micros + @FENCE_AHEAD@))
 end
 
--- Writes the counter, to expire after `idle` ms without use, or never if `idle` is '0'.
+-- Writes the counter, with an expiry of `idle` ms, or none if `idle` is '0'.
 local function raise(counter, count, idle)
   local number = string.format('%.0f', count)
   if idle == '0' then
@@ -38,12 +37,13 @@ local function raise(counter, count, idle)
   end
 end
 
--- Returns the item of a fenced lock that is granted.
+-- Returns the item of a granted fenced lock.
 local function grant(count)
   return 'y' .. string.format('%.0f', count)
 end
 
--- Returns the item of a key that is the waiter's; its counter, if fenced, is to be at least `least`.
+-- Returns the item of a key that the waiter has; advances its counter, if fenced, by `step`, and to
+-- `least` at least.
 local function granted(key, fenced, idle, step, least)
   if not fenced then return 'y' end
   local count = raised(count_of(key .. '@COUNTER_SUFFIX@', step), least)

@@ -1,13 +1,14 @@
--- Defines the passing on of keys: write_ms, pass.
+-- Passes keys to waiters. Defines write_ms, pass.
 --
--- Clients that do not wait in line would never find a key free whose queue is never empty. So one
--- release in 128, the same at all servers, leaves the key to anybody for a while, which the member
--- "open <ms>" says, by the server's clock: it comes first.
+-- Clients that do not queue would never find a key free whose queue is never empty. So 1 release in
+-- 128, the same one at all servers, opens the key to all clients for a while. The first member of
+-- the queue is then "open <ms>", with the end of that time by the server's clock.
 --@needs counters readers queue key_sets
 
--- Leaves the key to anybody for a while, if the caller's value says so and somebody waits: for
--- 1/32 of the time that the first has waited, 1 to 100 ms.
+-- Opens the key to all clients for a while, if there is a waiter and the caller's value says so:
+-- for 1/32 of the time that the first waiter has waited, 1 to 100 ms.
 local function open(key, caller, clock)
+  -- The last two digits of the token decide, 2 of 256 values: so all servers decide alike.
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return end
   local entry, ticket = first_of(key)
   if not parts_of(entry or '') then return end
@@ -17,19 +18,19 @@ local function open(key, caller, clock)
   end
 end
 
--- Makes and returns admit and dismiss, which most calls are spared the making of.
+-- Returns admit and dismiss, which are created lazily, because most calls need neither.
 local function reader_ops()
-  -- Has a key expire at `till`, by the server's clock, or later. Returns false where the caller has
-  -- no right to.
+  -- Makes a key live until `till`, by the server's clock, or longer. Returns false if the caller
+  -- has no right to do this.
   local function keep_until(key, till, instant)
     local left = redis.pcall('pttl', key)
     if type(left) ~= 'number' then return false end
     return left >= till - instant or redis.pcall('pexpireat', key, text(till)) == 1
   end
 
-  -- Lists a reader until `till`. Readers share the key already, or it may hold anything. Returns 1;
-  -- false where the reader is listed already, since its client has topped the share up; nil where
-  -- the server or the caller's rights refuse.
+  -- Lists a reader until `till`. If not `shared`, the key may hold anything. Returns 1; false if
+  -- the reader is listed already, because its client has topped the share up; or nil if the server
+  -- refuses, or the caller has no right.
   local function admit(key, reader, till, instant, shared)
     local readers, at = key .. '@READERS_SUFFIX@', text(till)
     if not shared then
@@ -45,7 +46,7 @@ local function reader_ops()
     return nil
   end
 
-  -- Takes a reader that was admitted out of the list. The key expires with the last of the others.
+  -- Removes an admitted reader from the list. The key then expires with the last of the others.
   local function dismiss(key, reader, instant)
     local readers = key .. '@READERS_SUFFIX@'
     redis.pcall('zrem', readers, reader)
@@ -57,9 +58,9 @@ local function reader_ops()
   return admit, dismiss
 end
 
--- Gives the key, which may hold anything, to a waiter alone until `till`, and raises its counter.
--- Returns the counter's number, or 0 if not fenced; false where the counter is none; nil where the
--- server or the caller's rights refuse.
+-- Grants the key, which may hold anything, to one waiter alone until `till`, and advances its
+-- counter. Returns the counter, 0 if not fenced; false if the counter is out of range; nil if the
+-- server refuses, or the caller has no right.
 local function give(key, value, till, form, idle, ticket)
   local count = not is_fenced(form) and 0 or count_of(key .. '@COUNTER_SUFFIX@', 1, true)
   if not count then return count end
@@ -72,14 +73,15 @@ local function give(key, value, till, form, idle, ticket)
   return count
 end
 
--- Returns the ms for which the intent of a writer keeps readers out; a number below 0: none does.
+-- Returns the ms for which a writer's intent keeps readers out; a number below 0: there is none.
 local function write_ms(key)
   local left = redis.pcall('pttl', key .. '@WRITER_SUFFIX@')
   return type(left) == 'number' and left or -1
 end
 
--- Takes the waiter out of the queue of the key, which may hold anything, and gives it the key.
--- Returns whether it has the key now, or 'refused' where the server or the caller's rights refuse.
+-- Removes the waiter from the queue of the key, which may hold anything, and grants it the key.
+-- Returns whether it has the key now, or 'refused' if the server refuses, or the caller has no
+-- right.
 local function serve(key, entry, ticket, clock, shared)
   if not remove(key, entry) then return 'refused' end
   local value, channel, claim, form, idle = parts_of(entry)
@@ -95,7 +97,9 @@ local function serve(key, entry, ticket, clock, shared)
     count = give(key, value, till, form, idle, ticket)
   end
   local heard = count and push(key, value, channel, till, clock, count)
+  -- A share that its reader did not hear of would block writers until it expires.
   if dismiss and count and (heard or 0) == 0 then dismiss(key, value, instant) end
+  -- The call was refused something: the waiter keeps its position for a caller that may grant.
   if count == nil or count and not heard then
     redis.pcall('zadd', queue_of(key), ticket, entry)
     return 'refused'
@@ -103,17 +107,20 @@ local function serve(key, entry, ticket, clock, shared)
   return count and heard > 0
 end
 
--- Gives the key, which had the value `caller` or none (''), to the first waiter whose client
--- listens, other than the entry `mine`, and pushes it to its channel: the key's expiry in ms, and
--- as the number the fence, 1 for a share, or 0. Behind a reader the next ones in line are let in as
--- well, as long as they are readers; where readers hold the key, they alone are let in. Returns true
--- if waiters or readers have the key now, or the ms for which it is left to anybody, to the writer
--- of an intent, or kept for a waiter, or until the rest of the queue may have been gone through
--- (may_handle), or false if there is no waiter, or `mine` is the first. If not
--- true, the key may hold anything, and the caller deletes it. A waiter whose client does not listen
--- loses its entry. The first write takes the waiter out of the queue: a caller without the right to
--- has changed nothing, and a server that is full refuses none of the writes behind that one. Where
--- the caller has no right to publish, the waiter goes back to its place.
+-- Passes the key, which had the value `caller` or none (''), to the first waiter whose client
+-- listens, unless the entry `mine` comes first, and pushes the grant to the waiter's channel: the
+-- key's expiry in ms, and as the number the fence, 1 for a share, or 0. After a reader the readers
+-- next in the queue are admitted too; where readers hold the key, only readers are admitted. A
+-- waiter whose client does not listen loses its entry.
+--
+-- Returns true if waiters or readers have the key now; false if there is no waiter, or `mine` is
+-- the first; or else the ms for which the key is open to all clients, left to the writer of an
+-- intent, or reserved for a waiter, or after which the rest of the queue may have been handled
+-- (may_handle). If the result is not true, the key may hold anything, and the caller deletes it.
+--
+-- The first write removes the waiter from the queue: so a caller without the right to do this has
+-- changed nothing, and a server that is out of memory refuses none of the later writes. If the
+-- caller may not publish, the waiter's entry is put back.
 local function pass(key, caller, mine)
   local seconds, micros = unpack(redis.call('time'))
   local clock = seconds * 1000000 + micros
@@ -128,6 +135,7 @@ local function pass(key, caller, mine)
     if left > 0 then return left end
     local value, _, _, form = parts_of(entry)
     local is_reader = form == 'r'
+    -- A writer at the head of the queue keeps later readers out: the order of the queue holds.
     if shared and value and not is_reader then return true end
     if not may_handle() then return shared or 1 end
     if is_key_set(form) then
@@ -136,6 +144,7 @@ local function pass(key, caller, mine)
       if outcome == 'next' then return pass(key, caller, mine) end
       return outcome
     end
+    -- An intent makes room for its writer, which has no queue entry: readers wait until it expires.
     left = is_reader and write_ms(key) or -1
     if left >= 0 then
       if not shared then redis.call('del', key) end

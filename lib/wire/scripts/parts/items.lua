@@ -3,7 +3,7 @@
 -- Returns a whole number as digits.
 local function text(number) return string.format('%.0f', number) end
 
--- Returns the item of a key whose value, as GET answered, is not the caller's. Throws an error of
+-- Returns the item of a key that is not the caller's, from what GET returned. Throws an error of
 -- the server other than WRONGTYPE.
 local function not_owned(key, value)
   if value == false then return 'm' end
@@ -17,7 +17,8 @@ local function not_owned(key, value)
 end
 local answer = {}
 
--- Returns the item to answer of two keys of a lock: not h before h, and then the longer h.
+-- Returns the worse of the items of two keys of a lock: p, t and c are worse than h, and a longer h
+-- is worse than a shorter one.
 local function worse(one, other)
   local a = one and string.match(one, '^h(%d+)')
   local b = string.match(other, '^h(%d+)')

@@ -1,31 +1,31 @@
--- Defines the passing on of keys to waiters for several: is_key_set, was_given,
--- key_set.
+-- Passes keys to waiters for several keys. Defines is_key_set, was_given, key_set.
 --
--- Such a waiter stands in the queue of one key, which somebody else had, and is given all of its
--- keys or none. Where another key is in the way, it moves, with its ticket, to the queue of that
--- one. It would wait without end for keys that are never free at once: so a release keeps the key
--- free for a while for one that has waited long, which then stands in both queues. Others wait
--- meanwhile, as while the key is left to anybody (parts/grants.lua).
+-- Such a waiter is in the queue of one key, which another client had, and gets all of its keys or
+-- none. If another key is in the way, the waiter moves to that key's queue with its ticket. Keys
+-- that are never free at the same time would make it wait for ever: so a release reserves the key
+-- for a while for a waiter that has waited long, which is then in both queues. Others wait in the
+-- meantime, as they do while the key is open to all clients (parts/grants.lua).
 --@needs counters queue
 
--- The values in place of which this call gave keys to waiters for several: of keys that the call
--- is to release as well, and finds given.
+-- For each key that this call granted to a waiter for several keys and must also release: the value
+-- that the key had before. The release then finds the key granted.
 local given
 
--- Tells whether the call gave a key away that had the value.
+-- Returns whether this call granted the key when it had the value.
 local function was_given(key, value)
   return given and given[key] == value
 end
 
--- Tells whether waiters whose entries are of a form wait for several keys.
+-- Returns whether waiters whose queue entries have this form wait for several keys.
 local function is_key_set(form)
   return form == 's' or form == 'f'
 end
 
--- Makes and returns offer, longest_first and unmark. Most calls meet no such waiter, and are spared
--- the making of so many functions.
+-- Returns offer, longest_first and unmark, which are created lazily: most calls meet no such
+-- waiter.
 local function key_set()
-  -- Returns the keys of an entry, whose names are "<length>:<key>" for each.
+  -- Returns the keys of an entry, whose names are encoded as "<length>:<key>" each. Returns none if
+  -- the encoding is broken.
   local function keys_in(names)
     local keys, at = {}, 1
     while at <= #names do
@@ -37,30 +37,29 @@ local function key_set()
     return keys
   end
 
-  -- Takes away what leaves a key to anybody.
+  -- Removes the member that opens a key to all clients.
   local function unmark(key)
     local member, score = first_of(key)
     if score == '0' then remove(key, member) end
   end
 
-  -- Returns the ticket of the first waiter in line for a key as a number, and its entry. Returns nil
-  -- where there is none.
+  -- Returns the ticket of the first waiter for a key, as a number, and its entry; nil for none.
   local function waiter_of(key)
     local members, i = redis.pcall('zrange', queue_of(key), 0, 2, 'withscores'), 1
     while members[i + 1] == '0' do i = i + 2 end
     return tonumber(members[i + 1]), members[i]
   end
 
-  -- Tells whether a waiter is the first in line for a key, or would be.
+  -- Returns whether a waiter is the first for a key, or would be if it queued there.
   local function is_first(key, entry, ticket)
     local before, other = waiter_of(key)
     if not before or before > tonumber(ticket) then return true end
     return before == tonumber(ticket) and other >= entry
   end
 
-  -- Returns the order in which a call is to pass keys on, as their indexes, where every `step`th
-  -- argument is a value: of the keys of one lock that first whose first waiter has waited longest.
-  -- It may wait for several of these keys.
+  -- Returns the order in which a call must pass its keys on, as indexes: of the keys of one lock,
+  -- the key whose first waiter has waited longest comes first, because that waiter may wait for
+  -- several of these keys. Every `step`th argument is a value; equal values mean one lock.
   local function longest_first(step)
     local order, tickets = {}, {}
     local function value_of(i) return ARGV[step * (i - 1) + 1] end
@@ -77,9 +76,9 @@ local function key_set()
     return order
   end
 
-  -- Returns the first of a waiter's keys that is in the way, and nil; or nil and true where the
-  -- caller may not look. Not in the way are `key`, and those that are free, or are being released
-  -- with it, unless somebody is before the waiter in line for them.
+  -- Returns the first of a waiter's keys that is in the way; nil if none is; or nil and true if the
+  -- caller has no right to look. A key other than `key` is in the way if it is neither free nor
+  -- being released with `key`, or if another waiter is ahead in its queue.
   local function obstacle(keys, key, caller, entry, ticket)
     for _, other in ipairs(keys) do
       local value = other ~= key and redis.pcall('get', other)
@@ -93,8 +92,8 @@ local function key_set()
     end
   end
 
-  -- Returns the number that the counters of all keys are to have: 0 if not fenced, false where one
-  -- is no counter, or nil where the caller may not read one.
+  -- Returns the number that the counters of all keys must get: 0 if not fenced, false if a counter
+  -- is out of range, nil if the caller may not read one.
   local function number_of(keys, form, ticket)
     local count = form == 'f' and raised(0, ticket) or 0
     for _, key in ipairs(form == 'f' and keys or {}) do
@@ -105,7 +104,7 @@ local function key_set()
     return count
   end
 
-  -- Undoes set_all, but for `key`.
+  -- Undoes set_all, except for `key`.
   local function unset(keys, key, caller, claim, released)
     for i, other in ipairs(keys) do
       if released[i] then
@@ -117,7 +116,7 @@ local function key_set()
   end
 
   -- Sets all keys to a value, to expire at `till`. Returns for each whether it had the value
-  -- `caller`, or nothing where the server refuses one.
+  -- `caller`; undoes everything and returns nil if the server refuses one.
   local function set_all(keys, key, caller, value, claim, till)
     local released = {}
     for i, other in ipairs(keys) do
@@ -130,9 +129,9 @@ local function key_set()
   end
 
   -- Moves a waiter from the queue of a key to that of the key that is in its way. If a value is
-  -- being released, and the waiter has waited long, keeps the key free for the waiter, for 1/32 of
-  -- the time that it has waited, a reservation at the most. Returns that time in ms, 'next' for the
-  -- next in line, or false where the caller has no right to.
+  -- being released and the waiter has waited long, also reserves the key for the waiter: for 1/32
+  -- of the time waited, at most one reservation. Returns that time in ms; 'next' if the key goes to
+  -- the next waiter; or false if the caller has no right to move the waiter.
   local function move(key, caller, entry, ticket, to, claim, clock)
     local queue = queue_of(to)
     if type(redis.pcall('zadd', queue, ticket, entry)) ~= 'number' then return false end
@@ -145,9 +144,9 @@ local function key_set()
     return remove(key, entry) and 'next'
   end
 
-  -- Offers a key that is free, or was the caller's, to a waiter for several that is the first in
-  -- line for it: gives and pushes all of its keys, or moves it. Returns true if it has the keys
-  -- now; or as move() does.
+  -- Offers a key that is free, or was the caller's, to its first waiter, which waits for several
+  -- keys: grants and pushes all of its keys, or moves it. Returns true if it has the keys now;
+  -- otherwise what move() returns.
   local function offer(key, caller, entry, ticket, clock)
     local value, channel, claim, form, idle, names = parts_of(entry)
     if is_deaf(channel) then return remove(key, entry) and 'next' end

@@ -1,14 +1,15 @@
--- Defines the queue for the permits of a semaphore: permit_queue_of, entry_of, look, offer, pass_on,
--- offer_all, leave_queue.
+-- The queue for the permits of a semaphore. Defines permit_queue_of, entry_of, scan, front_of,
+-- offer, pass_on, offer_all, leave_queue.
 --
--- The queue is the sorted set "<name>@PERMITS_SUFFIX@", with an entry (parts/queue.lua) for each
--- waiter, whichever permit it asks for: <idle> is the number of permits, and <value> that of the
--- waiter, not of one of its tries: 20 digits, with which the tokens of all its tries begin, and
+-- The queue is the sorted set "<name>@PERMITS_SUFFIX@", with one entry (parts/queue.lua) for each
+-- waiter, whichever permit it asks for. Its <idle> is the number of permits; its <value> identifies
+-- the waiter, not one of its tries: the 20 digits with which the tokens of all its tries begin, and
 -- zeros.
--- A server gives no permit to a waiter by itself: of two that come free at about the same time
--- servers would give different ones to the same waiter. It tells the waiter which permit has come
--- free, and reserves one for it, whichever it asks for, for the time of a reservation: the score of
--- an entry that was told is -<ms>, the end of the reservation by the server's clock.
+-- A server does not grant a permit on its own: if two come free at about the same time, different
+-- servers would grant different ones to the same waiter. Instead it notifies the waiter of the
+-- permit that has come free, and holds back one permit for it, whichever it asks for, for the time
+-- of a reservation. The score of the entry of a notified waiter is -<ms>, the end of that
+-- reservation by the server's clock.
 --@needs items queue
 local seconds, micros = unpack(redis.call('time'))
 local clock = seconds * 1000000 + micros
@@ -18,15 +19,15 @@ local function permit_queue_of(key)
   return string.match(key, '^(.*):') .. '@PERMITS_SUFFIX@'
 end
 
--- Returns the entry of a waiter, from the value of one of its tries.
+-- Returns the entry of a waiter, given the value of one of its tries.
 local function entry_of(value, caller_channel, claim, permits)
   local ident = string.sub(value, 1, 20) .. string.rep('0', 20) .. string.sub(value, 41)
   return table.concat({ident, caller_channel, claim, '0', permits}, ' ')
 end
 
--- Returns the keys of the permits that are free; 'f' and their map, hexadecimal digits of four
--- permits each, the first digit and its lowest bit for permit 0; and the ms until the next of the
--- others expires, or nil.
+-- Returns the keys of the free permits; 'f' and their map (hexadecimal digits for four permits
+-- each, permit 0 in the lowest bit of the first); and the ms until the next of the other permits
+-- expires, or nil.
 local function scan(key, permits)
   local name, map, digit, free, soonest = string.match(key, '^.*:'), {'f'}, 0, {}, nil
   local keys = {}
@@ -52,8 +53,8 @@ local function scan(key, permits)
   return free, table.concat(map), soonest
 end
 
--- Returns the list of the entries that were told, and whether permits are left to anybody now. Told
--- waiters that have not asked within their reservation lose their entries.
+-- Returns the entries of the notified waiters, and whether permits are open to all clients now.
+-- Notified waiters that have not asked within their reservation lose their entries.
 local function front_of(queue)
   for _, entry in ipairs(redis.pcall('zrange', queue, text(-now_ms), -1, 'byscore')) do
     redis.pcall('zrem', queue, entry)
@@ -64,14 +65,14 @@ local function front_of(queue)
   return redis.pcall('zrange', queue, '-inf', -1, 'byscore'), is_open
 end
 
--- Returns the first entry behind `count` others, and its score.
+-- Returns the entry that comes after `count` others, and its score.
 local function waiting(queue, count)
   local first = redis.pcall('zrange', queue, 0, count, 'withscores')
   return first[2 * count + 1], first[2 * count + 2]
 end
 
--- Tells a waiter of a permit, and reserves one for it. Returns whether it heard; nil where the
--- caller has no right to tell. A waiter whose client does not listen loses its entry.
+-- Notifies a waiter of a permit, and reserves one for it. Returns whether its client listens; nil
+-- if the caller has no right to notify it. A waiter whose client does not listen loses its entry.
 local function reserve(queue, entry, key)
   local value, channel_of, claim = parts_of(entry)
   local heard = 0
@@ -83,8 +84,8 @@ local function reserve(queue, entry, key)
   return heard > 0
 end
 
--- Returns whether an entry is one of the first `room` that wait, of a line whose permits are left to
--- anybody: the member that says so stands between them and those who were told.
+-- Returns whether an entry is one of the first `room` that wait, while permits are open to all
+-- clients: then the "open" member is between these entries and the `sent` notified ones.
 local function is_near(queue, sent, room, mine)
   for _, entry in ipairs(redis.pcall('zrange', queue, sent + 1, sent + room)) do
     if entry == mine then return true end
@@ -92,10 +93,9 @@ local function is_near(queue, sent, room, mine)
   return false
 end
 
--- Tells the first that wait, until each of the free permits is reserved, or up to the caller's
--- entry (nil: the caller does not stand in line). Returns whether the caller may have one: in line
--- nobody is overtaken, also while permits are left to anybody, or at the bound of the call's
--- entries.
+-- Notifies the first waiters until every free permit is reserved, or the caller's entry is reached
+-- (nil: the caller has none). Returns whether the caller may take a permit. No waiter overtakes
+-- another, not even while permits are open to all clients, or at the call's bound on entries.
 local function offer(queue, free, mine)
   local sent, is_open = front_of(queue)
   for _, entry in ipairs(sent) do
@@ -116,8 +116,8 @@ local function offer(queue, free, mine)
   return false
 end
 
--- Leaves permits to anybody for a while, as one release of a key in 128 does (parts/grants.lua).
--- Returns whether it does; the first that waits is told to ask again later.
+-- Opens permits to all clients for a while after 1 release in 128, as for keys (parts/grants.lua).
+-- Returns whether it does; the first waiter is then notified to ask again later.
 local function open_queue(queue, caller, entry, ticket)
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return false end
   local value, channel_of = parts_of(entry)
@@ -126,7 +126,7 @@ local function open_queue(queue, caller, entry, ticket)
   return type(redis.pcall('zadd', queue, 0, 'open ' .. text(now_ms + ms))) == 'number'
 end
 
--- Tells the first that waits and listens of a permit that has just come free.
+-- Notifies the first waiter whose client listens of a permit that has just come free.
 local function pass_on(queue, key, caller)
   local sent, is_open = front_of(queue)
   local entry, ticket = waiting(queue, #sent)
@@ -136,15 +136,15 @@ local function pass_on(queue, key, caller)
   end
 end
 
--- Offers the permits that are free to those who still wait.
+-- Offers the free permits to the remaining waiters.
 local function offer_all(queue, key)
   local _, _, _, _, permits = parts_of(waiting(queue, #front_of(queue)) or '')
   if permits then offer(queue, (scan(key, permits)), nil) end
 end
 
--- Takes the entries of a waiter out of the line, but for the entry `but`: a waiter whose connection
--- is new has a new channel, and with that another entry. Returns whether a permit was reserved for
--- one of them. What says that permits are left to anybody goes with the last place.
+-- Removes the entries of a waiter from the queue, except the entry `but`: after a reconnect a
+-- waiter has a new channel, and so another entry. Returns whether a permit was reserved for one of
+-- them. The "open" member is removed with the last entry.
 local function leave_queue(queue, value, ticket, but)
   local was_sent = false
   local function drop(least, most)

@@ -1,13 +1,13 @@
--- Defines what readers and writers share: needs_count, readers_in, is_shared, now (ms, by the
--- server's clock), listed, expire, list, finish, write. The list of a key's readers is the sorted
--- set "<key>@READERS_SUFFIX@", with their expiries as scores.
+-- Shared locks, of readers and writers. Defines needs_count, readers_in, is_shared, now (in ms, by
+-- the server's clock), listed, expire, list, finish, write. The list of a key's readers is the
+-- sorted set "<key>@READERS_SUFFIX@", with their expiries as scores.
 --@needs items counters
 
--- A script that sets needs_count fails where the caller has no right to count readers: for others a
--- key that the caller cannot look into is no share.
+-- If a script sets needs_count, it throws when the caller has no right to count readers. For the
+-- other scripts a key whose readers the caller cannot count is not shared.
 local needs_count = false
 
--- Returns the number of listed readers at `instant`, in ms.
+-- Returns the number of readers that are listed at `instant`, in ms.
 local function readers_in(readers, instant)
   local count = redis.pcall('zcount', readers, text(instant), '+inf')
   if type(count) == 'number' then return count end
@@ -15,8 +15,8 @@ local function readers_in(readers, instant)
   return 0
 end
 
--- Tells whether readers hold the key at `instant`, in ms: a stale list without its key, and a key of
--- that value without a listed reader, are no share.
+-- Returns whether readers hold the key at `instant`, in ms. A stale list without its key, or a key
+-- of that value without a listed reader, does not count.
 local function is_shared(key, value, readers, instant)
   if value ~= '@REDLOCK_SHARED_VALUE@' then return false end
   if redis.call('pttl', key) < 0 then return false end
@@ -32,9 +32,9 @@ local function listed(readers, reader)
   return till >= now and till or 0
 end
 
--- Drops expired readers, and has key and list expire with the last of the rest. Returns whether
--- there is any. A reader that expires in this millisecond keeps the key until the millisecond is
--- over: PEXPIREAT would delete the key now.
+-- Removes expired readers, and makes key and list expire with the last of the rest. Returns whether
+-- any is left. A reader that expires in this millisecond keeps the key until the millisecond is
+-- over: PEXPIREAT would delete the key at once.
 local function expire(key, readers)
   redis.call('zremrangebyscore', readers, '-inf', text(now - 1))
   local last = tonumber(redis.call('zrange', readers, -1, -1, 'withscores')[2])
@@ -46,11 +46,11 @@ local function expire(key, readers)
   return last
 end
 
--- Lists the reader for `ttl` ms, or for longer if listed for longer; as the first reader of a key
--- that is free, if is_first. Returns the item.
--- Expired readers are dropped first: after a write that takes no memory, a server that is out of
--- memory permits ZADD. The key is set last: where the caller lacks a right to the list, the script
--- ends before, and leaves no key that nobody could release. A list without its key is no share.
+-- Lists the reader for `ttl` ms, or longer if it is listed for longer; is_first: as the first
+-- reader of a free key. Returns the item.
+-- Expired readers are removed first: after a write that takes no memory, a server that is out of
+-- memory permits ZADD. The key is set last: if the caller lacks a right to the list, the script
+-- ends before, and leaves no key that nobody could release. A list without its key does not count.
 local function list(key, readers, reader, ttl, is_first)
   if is_first then redis.call('del', readers) end
   redis.call('zremrangebyscore', readers, '-inf', text(now - 1))
@@ -63,8 +63,8 @@ local function list(key, readers, reader, ttl, is_first)
   return 'y'
 end
 
--- Takes a reader out of the list. With the last reader the key is passed on by `pass` (nil: nobody
--- waits), or deleted. Returns the item.
+-- Removes a reader from the list. With the last reader the key is passed on by `pass` (false:
+-- nobody waits), or deleted. Returns the item.
 local function finish(key, readers, reader, pass)
   local value = redis.pcall('get', key)
   if not is_shared(key, value, readers, now) then return not_owned(key, value) end
@@ -76,8 +76,8 @@ local function finish(key, readers, reader, pass)
   return 'y'
 end
 
--- Takes the keys of locks for writers, of `n` keys and `m` arguments each: WRITE of (3, 3), and
--- WRITE_FENCED of (4, 5). Returns the answer.
+-- Takes keys for writers, with `n` KEYS and `m` arguments for each: (3, 3) is WRITE, (4, 5) is
+-- WRITE_FENCED. Returns the answer.
 local function write(n, m)
   for i = 1, #KEYS / n do
     local k, a = n * (i - 1), m * (i - 1)

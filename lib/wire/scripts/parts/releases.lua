@@ -1,6 +1,6 @@
--- Defines the giving up of keys: pass of parts/grants.lua; make, which returns a table of pass, and
--- of was_given and key_set (parts/key_sets.lua); release. What is in the table is made when it is
--- first needed: most calls pass no key on, and the definitions take time.
+-- Releases keys. Defines make, pass (as in parts/grants.lua), release. make returns a table of
+-- pass, was_given and key_set (parts/key_sets.lua), which are defined when first needed: most calls
+-- pass no key on, and the definitions take time.
 --@needs items
 
 local made
@@ -17,8 +17,8 @@ local function pass(key, caller, mine)
   return make().pass(key, caller, mine)
 end
 
--- Passes on a key that has the caller's value, or deletes the key. Where readers hold the key, lets
--- in the readers that are first in line by now. Returns the item.
+-- Passes a key that has the caller's value to the next waiter, or deletes it. Where readers hold
+-- the key, admits the readers that are now first in the queue. Returns the item.
 local function release(key, token)
   local value = redis.pcall('get', key)
   if made and made.was_given(key, token) then return 'y' end
