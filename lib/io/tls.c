@@ -1,10 +1,10 @@
 /*
- * hiredis_ssl carries the bytes between hiredis and OpenSSL. Before version 1.4 it does not check
- * the name in a certificate, so the SSL object is made here, with the name or address that the
- * certificate must be for, and handed to hiredis_ssl.
+ * hiredis_ssl moves the bytes between hiredis and OpenSSL. Before version 1.4 it does not check the
+ * name in a certificate, so the SSL object is created here, with the name or address that the
+ * certificate must match, and passed to hiredis_ssl.
  *
- * hiredis_ssl starts TLS on a socket that is still connecting, and writes later what cannot be
- * written yet. From then on it has no way back to plain writes, whatever fails.
+ * hiredis_ssl starts TLS on a socket that is still connecting, and writes later what it cannot
+ * write yet. From then on it never falls back to plain writes, whatever fails.
  */
 #include "io/tls.h"
 
@@ -40,9 +40,9 @@ static SSL *ssl_of(const struct tls_session *session) {
     return ((const struct openssl_session *)session)->ssl;
 }
 
-/* ---- why it failed ---- */
+/* ---- causes of failures ---- */
 
-/* Returns OpenSSL's words for the first error since the last ERR_clear_error. */
+/* Returns OpenSSL's text for the first error since the last ERR_clear_error. */
 static const char *reason(void) {
     unsigned long code = ERR_peek_error();
     const char *words = code != 0 ? ERR_reason_error_string(code) : NULL;
@@ -62,8 +62,8 @@ static const char *advice_for(unsigned long code) {
 }
 
 /*
- * Reads the alert of a server that has hung up, because it wants another certificate for instance.
- * A write may notice the end of the connection before the alert has been read.
+ * Reads the alert of a server that has hung up, for instance because it wants another certificate.
+ * A write may notice the end of the connection before the alert is read.
  */
 static void hear_last_words(SSL *ssl) {
     char byte;
@@ -100,8 +100,8 @@ static void on_info(const SSL *ssl, int where, int result) {
 }
 
 /*
- * Expects a certificate for `name`, without the dot that may end a name in the DNS. Only
- * subjectAltName is searched, not the common name, which OpenSSL would search next (RFC 9525).
+ * Requires a certificate for `name`, without the trailing dot that a DNS name may have. Only
+ * subjectAltName counts, not the common name to which OpenSSL would fall back (RFC 9525).
  */
 static bool expect_name(SSL *ssl, const char *name) {
     char text[NAME_MAX_LENGTH + 1];
@@ -115,8 +115,8 @@ static bool expect_name(SSL *ssl, const char *name) {
 }
 
 /*
- * Expects a certificate for `name`. A numeric address is searched among the certificate's
- * addresses, and not sent as a server name (RFC 6066).
+ * Requires a certificate for `name`. A numeric address must be among the certificate's addresses,
+ * and is not sent as a server name (RFC 6066).
  */
 static bool expect(SSL *ssl, const char *name) {
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1 || expect_name(ssl, name);
@@ -128,7 +128,7 @@ static void end_session(struct tls_session *session) {
     memory_free(&openssl->tls->allocator, openssl);
 }
 
-/* Returns hiredis' message without its prefix: the cause is the network, not TLS. */
+/* Returns hiredis' message without its TLS prefix, because the cause is the network. */
 static const char *network_reason(const redisAsyncContext *context) {
     static const char prefix[] = "SSL_connect failed: ";
     const char *why = context->c.errstr;
@@ -146,7 +146,8 @@ static redlock_status begin_session(struct openssl_session *openssl, redisAsyncC
     if (redisInitiateSSL(&context->c, openssl->ssl) == REDIS_OK) {
         return REDLOCK_OK;
     }
-    SSL_free(openssl->ssl); /* connecting to a near server can fail already */
+    SSL_free(openssl->ssl); /* hiredis did not take its reference */
+    /* Connecting to a near server may fail at once, so the server may have answered. */
     char why[128];
     if (explain(&openssl->session, why, sizeof(why))) {
         return error_set(error, REDLOCK_EINVAL, "%s", why);
@@ -174,7 +175,7 @@ static struct tls_session *start_session(struct tls *tls, redisAsyncContext *con
 }
 
 static void begin(struct tls_session *session) {
-    (void)session; /* the error queue belongs to the thread */
+    (void)session; /* OpenSSL's error queue is per thread */
     ERR_clear_error();
 }
 
@@ -205,7 +206,7 @@ static bool waits_to_write(const struct tls_session *session) {
     return SSL_want_write(ssl_of(session));
 }
 
-/* ---- what all connections share ---- */
+/* ---- settings of all connections ---- */
 
 static void destroy_tls(struct tls *tls) {
     struct openssl_tls *openssl = (struct openssl_tls *)tls;
@@ -214,7 +215,7 @@ static void destroy_tls(struct tls *tls) {
     memory_free(&allocator, openssl);
 }
 
-/* Refuses: without this callback OpenSSL would ask on the terminal. */
+/* Refuses to decrypt a key: without this callback OpenSSL would prompt on the terminal. */
 static int refuse_passphrase(char *text, int size, int is_writing, void *was_asked) {
     (void)text;
     (void)size;
@@ -228,9 +229,7 @@ static redlock_status refuse_file(const char *option, const char *path, const ch
     return error_set(error, REDLOCK_EINVAL, "%s: %s: %s", option, path, why);
 }
 
-/*
- * Checks that a file can be read: OpenSSL's own messages for a missing file are hard to understand.
- */
+/* Checks that a file is readable: OpenSSL's messages for a missing file are hard to understand. */
 static redlock_status check_file(const char *option, const char *path, redlock_error *error) {
     char byte;
     FILE *file = fopen(path, "re");
@@ -323,7 +322,7 @@ static SSL_CTX *make_context(void) {
     }
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_info_callback(context, on_info);
-    /* A renegotiation would make writes wait for reads. A server that ends need not send
+    /* A renegotiation would make writes wait for reads. Servers may end a connection without
        close_notify: the end of a reply is known from the reply itself. */
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
 #ifdef SSL_OP_IGNORE_UNEXPECTED_EOF
@@ -337,11 +336,11 @@ static SSL_CTX *make_context(void) {
 }
 
 static const struct tls_methods methods = {
-    .destroy = destroy,
-    .start = start,
-    .end = end,
+    .destroy = destroy_tls,
+    .start = start_session,
+    .end = end_session,
     .begin = begin,
-    .shake = shake,
+    .shake = continue_session,
     .has_pending = has_pending,
     .waits_to_write = waits_to_write,
     .explain = explain,
