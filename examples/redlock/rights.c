@@ -31,11 +31,11 @@ static const struct right rights[] = {
     {"readers and writers", "+zrange", "ZRANGE %s::readers 0 0"},
     {"readers and writers", "+zcount", "ZCOUNT %s::readers 1 0"},
     {"readers and writers", "+pexpireat", "PEXPIREAT %s::none 1"},
-    {"waiting in line", "+exists", "EXISTS %s::none"},
-    {"waiting in line", "~redlock:waiting", "EXISTS redlock:waiting"},
-    {"waiting in line", "+publish", "PUBLISH redlock:doctor 0"},
-    {"waiting in line", "+pubsub|numsub", "PUBSUB NUMSUB redlock:doctor"},
-    {"waiting in line", "+subscribe", "SUBSCRIBE redlock:doctor"},
+    {"wait queues", "+exists", "EXISTS %s::none"},
+    {"wait queues", "~redlock:waiting", "EXISTS redlock:waiting"},
+    {"wait queues", "+publish", "PUBLISH redlock:doctor 0"},
+    {"wait queues", "+pubsub|numsub", "PUBSUB NUMSUB redlock:doctor"},
+    {"wait queues", "+subscribe", "SUBSCRIBE redlock:doctor"},
 };
 
 #define RIGHT_COUNT (sizeof(rights) / sizeof(rights[0]))
@@ -86,9 +86,8 @@ static void report_error(struct findings *findings, const struct right *right, c
 /* Reports a command that is unknown or renamed, which is not a matter of rights. */
 static void report_unknown(struct findings *findings, const struct right *right) {
     findings_add(findings, is_vital(right) ? FINDING_FAULT : FINDING_WARNING, "unknown command",
-                 "it does not know the command %.*s, which %s need%s: end its rename-command",
-                 (int)strcspn(right->format, " "), right->format, right->feature,
-                 strcmp(right->feature, "waiting in line") == 0 ? "s" : "");
+                 "it does not know the command %.*s, which %s need: end its rename-command",
+                 (int)strcspn(right->format, " "), right->format, right->feature);
 }
 
 static void report_missing(struct findings *findings, const struct right *right,

@@ -1,6 +1,6 @@
 /*
- * Tells a process from its fork() children: a child has a copy of the memory, but must not use the
- * connections.
+ * Distinguishes a process from its fork() children: a child has a copy of the memory, but must not
+ * use the connections.
  */
 #ifndef REDLOCK_IO_FORK_H
 #define REDLOCK_IO_FORK_H

@@ -15,8 +15,8 @@ static inline void token_pack(unsigned char packed[TOKEN_BYTES], const char *dig
     for (unsigned i = 0; i < TOKEN_LENGTH / 8; i++) {
         uint64_t each;
         memcpy(&each, digits + i * sizeof(each), sizeof(each));
-        /* Bit 6 of a character tells a letter (0x61 to 0x66) from a digit (0x30 to 0x39): the low
-           four bits of a letter, 1 to 6, plus 9 are its value. Then neighbours are joined. */
+        /* Bit 6 is set in a letter (0x61 to 0x66) and not in a digit (0x30 to 0x39): the low four
+           bits of a letter, 1 to 6, plus 9 are its value. Then neighbours are joined. */
         uint64_t is_letter = each >> 6 & UINT64_C(0x0101010101010101);
         each = (each & UINT64_C(0x0f0f0f0f0f0f0f0f)) + is_letter * 9;
         each = (each | each >> 4) & UINT64_C(0x00ff00ff00ff00ff);

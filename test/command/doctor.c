@@ -191,7 +191,7 @@ static const struct ill ills[] = {
      .named = "&redlock:*",
      .commands = {"ACL SETUSER default resetchannels"}},
     {.title = "no right to the queue",
-     .named = "for waiting in line",
+     .named = "for wait queues",
      .commands = {"ACL SETUSER default -exists"}},
     {.title = "no right to readers",
      .named = "for readers and writers",
@@ -322,7 +322,7 @@ static void a_right_is_reported_once(void **state) {
     assert_int_equal(RIG_RUN(rig, "doctor"), 0);
     assert_int_equal(count(rig, "for locks its user lacks the right to the keys"), 1);
     assert_int_equal(count(rig, "for readers and writers its user lacks"), 1);
-    assert_int_equal(count(rig, "for waiting in line its user lacks"), 1);
+    assert_int_equal(count(rig, "for wait queues its user lacks"), 1);
 }
 
 /* All nodes of a host are named, whichever of its names they use. */

@@ -441,7 +441,7 @@ static const struct feature {
     {"inspection", use_inspection, ""},
     {"permits", use_permits, ""},
     {"readers and a writer", use_modes, ""},
-    {"waiting in line", use_waiting, ""},
+    {"wait queues", use_waiting, ""},
     {"watch_key", use_watch, ""},
     {"several keys", use_several, ""},
     {"min_hold_ms, lock_delay_ms", use_stay, ""},

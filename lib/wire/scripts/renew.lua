@@ -6,8 +6,8 @@
 -- answer:    y, m, h<ms>, p or t for each key
 --@needs items
 
--- One MGET reads all values. Where it has none, GET tells a missing key from one that is not a
--- string; GET also serves callers without the right to MGET.
+-- One MGET reads all values. Where it has none, GET distinguishes a missing key from one that is
+-- not a string; GET also serves callers without the right to MGET.
 local values = redis.pcall('mget', unpack(KEYS))
 for i, key in ipairs(KEYS) do
   local value = values[i] or redis.pcall('get', key)
