@@ -452,7 +452,8 @@ static void a_user_who_may_not_load_scripts_hears_of_no_error(void **state) {
  * see.
  */
 static void a_reader_without_a_right_leaves_no_key(void **state) {
-    static const char *const lists[] = {"-zadd", "-zscore", "-zrange", "-zremrangebyscore"};
+    static const char *const lists[] = {"-zadd", "-zscore", "-zrange", "-zremrangebyscore",
+                                        "-pexpireat"};
     struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
@@ -465,6 +466,10 @@ static void a_reader_without_a_right_leaves_no_key(void **state) {
             request.wait_ms = waits ? LONG_TTL_MS : 0;
             assert_int_equal(await(f, begin_acquire(f, client, &request)), REDLOCK_EACCESS);
             wait_released(f, KEY);
+            for (size_t m = 0; m < FIVE; m++) { /* no list either that would stay for ever */
+                assert_int_not_equal(masters_query_integer(f->masters, m, "PTTL " KEY "::readers"),
+                                     -1);
+            }
         }
     }
 }
@@ -473,9 +478,11 @@ static void a_reader_without_a_right_leaves_no_key(void **state) {
 static void a_release_without_the_time_deletes_the_key(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_as(f, "reset on >pw ~* &* +@all -time");
-    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
-    redlock_request request = request_for(KEY, LONG_TTL_MS);
-    request.wait_ms = LONG_TTL_MS;
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold_for(f, client, &request);
+    assert_int_equal(await(f, begin_release(f, lock)), REDLOCK_OK); /* it may have waited */
+    wait_released(f, KEY);
+    lock = hold(f, client, KEY, LONG_TTL_MS);
     struct call *next = begin_acquire(f, connect_client(f), &request);
     wait_in_queue(f, KEY, 1);
     assert_int_equal(await(f, begin_release(f, lock)), REDLOCK_OK);

@@ -10,6 +10,9 @@
 -- Returns the order in which to pass the keys on, as indexes.
 local function order()
   if #KEYS == 1 then return {1} end
+  local indexes = {}
+  for i = 1, #KEYS do indexes[i] = i end
+  if lacks_time() then return indexes end
   return select(2, make().key_set())(2)
 end
 

@@ -99,8 +99,8 @@ local function send(key, value, channel, clock, number)
 end
 
 -- Returns whether the first waiter was notified to ask again, and has not done so for `ms`: its
--- process hangs. Otherwise records the time of this notification, replacing `told`: also when `told`
--- is further ahead than a new record would be, because the clock was set back.
+-- process hangs. Otherwise records the time of this notification, replacing `told`: also when
+-- `told` is further ahead than a new record would be, because the clock was set back.
 local function is_overdue(key, told, value, ms, clock)
   local till, who = string.match(told or '', '^told (%d+) (%S+)$')
   local most = clock / 1000 + ms
@@ -116,11 +116,12 @@ end
 -- clients. Waiters whose clients do not listen, or do not ask again, lose their entries. At the
 -- call's bound on entries a waiter that listens may still be in the queue: returns true then.
 local function announce(key, clock, ms)
-  -- A client asks within 17/16 of a reservation after a notification (core/queue.c). If one hangs,
-  -- others on its host may hang too, so the next has less time. If it lives and lost its entry too
-  -- early, its next poll restores the entry with the old ticket.
-  local reservations = @SILENT_RESERVATIONS@
+  -- A client asks within 17/16 of a reservation after a notification (core/queue.c). If one hangs
+  -- (its record is due), others on its host may hang too, so the next has less time. If it lives
+  -- and lost its entry too early, its next poll restores the entry with the old ticket.
   local entry, _, told = first_of(key)
+  local till = tonumber(string.match(told or '', '^told (%d+)'))
+  local reservations = till and till <= clock / 1000 and 1 / 4 or @SILENT_RESERVATIONS@
   while entry and open_ms(entry, clock / 1000) <= 0 do
     if not may_handle() then return true end
     local value, channel, claim = parts_of(entry)

@@ -52,7 +52,12 @@ end
 -- memory permits ZADD. The key is set last: if the caller lacks a right to the list, the script
 -- ends before, and leaves no key that nobody could release. A list without its key does not count.
 local function list(key, readers, reader, ttl, is_first)
-  if is_first then redis.call('del', readers) end
+  if is_first then
+    -- A right that expire() lacks shows here: after ZADD the list would stay for ever.
+    redis.call('zrange', readers, 0, 0, 'withscores')
+    redis.call('pexpireat', readers, text(now + ttl))
+    redis.call('del', readers)
+  end
   redis.call('zremrangebyscore', readers, '-inf', text(now - 1))
   local till = now + ttl
   if till > listed(readers, reader) then

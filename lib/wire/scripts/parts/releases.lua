@@ -1,6 +1,6 @@
--- Releases keys. Defines make, pass (as in parts/grants.lua), release. make returns a table of
--- pass, was_given and key_set (parts/key_sets.lua), which are defined when first needed: most calls
--- pass no key on, and the definitions take time.
+-- Releases keys. Defines make, lacks_time, pass (as in parts/grants.lua), release. make returns a
+-- table of pass, was_given and key_set (parts/key_sets.lua), which are defined when first needed:
+-- most calls pass no key on, and the definitions take time.
 --@needs items
 
 local made
@@ -13,8 +13,16 @@ local function make()
   return made
 end
 
+local is_timeless
+
+-- Returns whether the caller lacks the right to ask the time: then keys are deleted, not passed on.
+local function lacks_time()
+  if is_timeless == nil then is_timeless = redis.pcall('time').err ~= nil end
+  return is_timeless
+end
+
 local function pass(key, caller, mine)
-  return make().pass(key, caller, mine)
+  return not lacks_time() and make().pass(key, caller, mine)
 end
 
 -- Passes a key that has the caller's value to the next waiter, or deletes it. Where readers hold
