@@ -221,7 +221,8 @@ uint64_t trust_key_stands_until(const struct trust *trust, uint64_t expires_ms, 
         return 0;
     }
     /* Lower bounds throughout: a waiter relies on the key for that long. */
-    int64_t left = (int64_t)nanos_from_ms(expires_ms) - latest;
+    uint64_t expires = nanos_min(nanos_from_ms(expires_ms), INT64_MAX / 2); /* in the year 2116 */
+    int64_t left = (int64_t)expires - latest;
     return left <= CLOCK_GRAIN ? 0
                                : now + by_our_clock(trust, (uint64_t)left) - (uint64_t)CLOCK_GRAIN;
 }

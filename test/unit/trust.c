@@ -677,6 +677,8 @@ static void test_a_pushed_key_stands_by_the_nodes_clock(void **state) {
     assert_int_equal(stands_until(&trust, now, 3, now), now + MS(1));
     assert_int_equal(stands_until(&trust, now, 2, now), 0);
     assert_int_equal(stands_until(&trust, now, 0, now), 0);
+    /* Any expiry that a message can have is in range: for long, but no longer than for ever. */
+    assert_in_range(stands_until(&trust, now, UINT64_C(1) << 52, now), now, UINT64_MAX - 1);
 }
 
 /* The heartbeat may have been answered at once, and its answer may have been in flight for long. */
