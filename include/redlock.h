@@ -175,9 +175,9 @@ typedef enum redlock_handover {
  * clock jump, or an exchange for a memory with a marker of the same run.
  *
  * "?durable=yes" in a node's URI waives the first two checks, for a server that loses nothing
- * (appendfsync always) and is never made a replica. A replica never counts, and a server listed as
- * two nodes counts once. All clients of a key must agree on max_ttl_ms, and have their guards on.
- * See lib/doc/operating.md, Which votes count.
+ * (appendfsync always) and is never made a replica. Where INFO is allowed, a replica never counts,
+ * and a server listed twice counts once. All clients of a key must agree on max_ttl_ms, with guards
+ * on. See lib/doc/operating.md, Which votes count.
  */
 typedef enum redlock_guards {
     REDLOCK_GUARDS_ON, /* a node that does not permit INFO, TIME or the marker is not trusted */
