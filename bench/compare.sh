@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compares the library with the floor: its commands through plain hiredis. Both run in turns, so
-# that a busy machine slows down both, and the medians are compared. Ends with 1 when the library
+# Compares the library with the floor: the same commands through plain hiredis. Both run in turns,
+# so that a busy machine slows down both, and the medians are compared. Exits with 1 if the library
 # misses a bar.
 #
 #     sh bench/compare.sh [path of redlock-bench]
@@ -25,7 +25,7 @@ trap 'rm -f "$results"' EXIT
 trap 'exit 130' INT TERM
 
 # measure IN_FLIGHT [--floor]: prints one line "kind in_flight cycles_per_s
-# client_cpu_us_per_cycle", none after errors
+# client_cpu_us_per_cycle", and nothing after errors
 measure() {
     many=$1
     shift
@@ -55,7 +55,7 @@ while [ "$run" -lt "$runs" ]; do
     run=$((run + 1))
 done
 
-# The bars hold from their number in flight on, up to the next.
+# A bar applies from its number in flight up to the next bar's.
 printf '\nmedians  %9s %10s %10s %6s %6s   %8s %6s %6s %6s\n' \
     'in flight' cycles/s floor ratio bar 'CPU us' floor ratio bar
 awk -v order="$in_flight" '

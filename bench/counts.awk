@@ -1,8 +1,8 @@
-# Adds up one profile of callgrind: "instructions OBJECT NUMBER" for what an object (a library, or
-# the program) executed itself, "allocations OBJECT NUMBER" for its calls of malloc, calloc and
-# realloc, and both for "all". An object is the name of its file, without version.
+# Adds up one profile of callgrind: "instructions OBJECT NUMBER" for the instructions that an object
+# (a library, or the program) executed itself, "allocations OBJECT NUMBER" for its calls of malloc,
+# calloc and realloc, and both for "all". OBJECT is the name of the object's file, without version.
 
-# The name behind a field such as "fn=(12) main", which the profile gives once for each number.
+# Returns the name in a field such as "fn=(12) main"; the profile has it once for each number.
 function name_of(kind, field,    number) {
     sub(/^[a-z]*=/, "", field)
     number = substr(field, 1, index(field, ")"))

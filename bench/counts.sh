@@ -1,14 +1,14 @@
 #!/bin/sh
 # Prints the cost of one cycle of acquire and release in numbers that hardly depend on the machine's
-# speed and other work: instructions of the client's process (callgrind; the kernel's do not count)
-# and allocations (likewise), by library, and system calls (strace).
+# speed and load: instructions and allocations of the client's process, by library (callgrind,
+# without the kernel), and system calls (strace).
 #
 #     sh bench/counts.sh [--check] [path of redlock-bench]
 #
-# Each number is the difference of two runs that differ by their cycles alone, divided by these.
+# Each number is the difference of two runs with different numbers of cycles, per cycle.
 # Without a path, redlock-bench is first built as a release (release.sh).
-# With --check, only instructions at 64 in flight are counted, and the script ends with 1 when
-# they are more than 5 % above the number that bench/README.md records.
+# With --check, only instructions at 64 in flight are counted, and the script exits with 1 if they
+# exceed the number in bench/README.md by more than 5 %.
 #
 # IN_FLIGHT="64 1024", CYCLES and NODES change the runs.
 set -eu
@@ -69,7 +69,8 @@ compare() {
         ' "$work/short" "$work/long"
 }
 
-# table KIND FORMAT LEAST: the sum, then its parts from the largest on, without those below LEAST
+# table KIND FORMAT LEAST: prints the sum, then its parts, the largest first, without those below
+# LEAST
 table() {
     awk -v kind="$1" '$1 == kind { print $3, $2 }' "$work/counts" | sort -rn |
         awk -v kind="$1" -v format="$2" -v least="$3" '

@@ -1,5 +1,5 @@
-# Prints the members of one JSON object, "NAME VALUE" a line; those of an object within it as
-# "NAME.PART VALUE".
+# Prints the members of one JSON object, one "NAME VALUE" per line; members of an object within it
+# as "NAME.PART VALUE".
 {
     prefix = ""
     name = ""

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Shows many held locks that renew themselves, under difficulties:
+# Measures many held locks that renew themselves, in three cases:
 #
-#   busy   the application keeps the loop busy for 4 s: no lock is lost, in any run
-#   quiet  no incident: a 10 ms timer of the application is late by 20 ms at the most, by the median
-#          of the worst of each run
-#   stop   three of five masters stop: the client's CPU time is less than twice its CPU time before,
-#          by the median of the ratios
+#   busy   the application keeps the loop busy for 4 s: no run loses a lock
+#   quiet  no incident: a 10 ms timer of the application is late by at most 20 ms (median of the
+#          worst of each run)
+#   stop   three of five masters stop: the client's CPU time is less than twice its CPU time before
+#          (median of the ratios)
 #
 #     sh bench/held.sh [path of redlock-bench]
 #
-# Without an argument, builds redlock-bench first, where needed. Ends with 1 when a bar is missed,
-# or a run failed. RUNS, NODES, LOCKS, TTL, BUSY, BUSY_DURATION, QUIET_DURATION, STOP, STOP_LOCKS,
+# Without an argument, builds redlock-bench first if needed. Exits with 1 if a bar is missed or a
+# run failed. RUNS, NODES, LOCKS, TTL, BUSY, BUSY_DURATION, QUIET_DURATION, STOP, STOP_LOCKS,
 # STOP_TTL and STOP_DURATION change the runs (times of locks in ms, durations in s), and
 # ONLY="busy stop" selects them.
 set -eu
@@ -51,7 +51,7 @@ if [ ! -x "$bench" ]; then
     exit 2
 fi
 
-# hold LOCKS TTL DURATION [OPTION]...: runs once, and leaves the result in $log; exits on failure
+# hold LOCKS TTL DURATION [OPTION]...: runs once, and writes the result to $log; exits on failure
 hold() {
     held=$1
     held_ttl=$2
@@ -119,7 +119,7 @@ while [ "$run" -lt "$runs" ]; do
     run=$((run + 1))
 done
 
-# values_of KIND: prints the values noted for a kind, in order
+# values_of KIND: prints the recorded values of a kind, in order
 values_of() {
     awk -v kind="$1" '$1 == kind { print $2 }' "$results" | sort -g
 }
@@ -134,7 +134,7 @@ worst() {
 
 status=0
 
-# judge VALUE BAR TEXT: prints the verdict on one kind, and notes a miss
+# judge VALUE BAR TEXT: prints the verdict on one kind, and records a miss
 judge() {
     if awk -v value="$1" -v bar="$2" 'BEGIN { exit !(value <= bar) }'; then
         verdict=met

@@ -1,7 +1,8 @@
-# Draws an SVG from lines "SERIES X Y [LEAST MOST]", one curve for each series, in the order of their
-# first lines, and a bar from LEAST to MOST at each point. Without colours the curves differ by dashes.
-# Variables: title, x_title, y_title; x_log, y_log (1: logarithmic; otherwise from 0 on); x_marks,
-# marks of the x axis other than the data's, as "X=TEXT X=TEXT".
+# Draws an SVG from lines "SERIES X Y [LEAST MOST]": one curve for each series, in the order of
+# their first lines, and a bar from LEAST to MOST at each point. The curves also differ by their
+# dashes.
+# Variables: title, x_title, y_title; x_log, y_log (1: logarithmic; otherwise the axis begins at 0);
+# x_marks: marks of the x axis in place of the data's, as "X=TEXT X=TEXT".
 
 function min(a, b) { return a < b ? a : b }
 function max(a, b) { return a > b ? a : b }
@@ -20,7 +21,7 @@ function at_x(value) {
 function at_y(value) {
     return bottom - (bottom - top) * (scaled(value, y_log) - y_low) / (y_high - y_low)
 }
-# A number for people: 12000 as 12,000.
+# Formats a number for people: 12000 as 12,000.
 function in_words(number,    digits, words) {
     if (number < 100 && sprintf("%.0f", number) != number) return sprintf("%.3g", number)
     for (digits = sprintf("%.0f", number); length(digits) > 3;
@@ -28,7 +29,7 @@ function in_words(number,    digits, words) {
         words = "," substr(digits, length(digits) - 2) words
     return digits words
 }
-# The distance of marks: 1, 2 or 5 times a power of ten, five or so to the axis.
+# Returns the distance of marks: 1, 2 or 5 times a power of 10, for about 5 marks on the axis.
 function step_of(span,    power) {
     for (power = 1; power * 10 <= span / 5; power *= 10) {}
     for (; power > span / 5; power /= 10) {}
@@ -50,7 +51,7 @@ $3 ~ /^-?[0-9.]/ && (!x_log || $2 > 0) && (!y_log || $3 > 0) {
     xs[$2]
 }
 
-# Finds the marks of the y axis, and the length of the longest in words.
+# Finds the marks of the y axis, and the length of the longest mark's text.
 function mark_y_axis(    mark, step) {
     if (y_log) {
         for (mark = y_least; mark <= y_most * 1.001; mark *= 10) y_marks[++y_mark_count] = mark
@@ -81,7 +82,7 @@ function draw_x_axis(    i, marks, total, part) {
     for (i in xs) text(at_x(i), bottom + 18, "middle", 12, in_words(i), "")
 }
 
-# Draws the spread at a point, with a stroke at either end.
+# Draws the spread at a point, with a stroke at each end.
 function draw_bar(x, y1, y2, color) {
     if (y1 == y2) return
     line(x, y1, x, y2, color)
@@ -109,7 +110,7 @@ function draw_curve(number,    name, i, points, color, style) {
 
 END {
     width = 760; height = 400; right = 560; top = 44; bottom = 340
-    # Okabe and Ito's, which colour-blind people tell apart
+    # The palette of Okabe and Ito: colour-blind people can tell its colours apart.
     split("#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #000000", colors, " ")
     split("none 8,4 2,3 10,3,2,3 12,6 4,2", dashes, " ")
     if (y_log) {

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Runs the standard set of measurements, all kinds in turns, and writes a report with plots:
-# report.md, and an SVG for each plot. The numbers are medians; bars in plots show the spread.
+# report.md, and an SVG for each plot. The numbers are medians; the bars in plots show the spread.
 #
 #     sh bench/report.sh [--to FOLDER] [path of redlock-bench]
 #
-# FOLDER is build-report, unless given. Without a path, redlock-bench is first built as a release
-# (release.sh). The set takes some eight minutes. RUNS, NODES, DURATION (s), IN_FLIGHT, RATE, HELD,
+# FOLDER is build-report unless given. Without a path, redlock-bench is first built as a release
+# (release.sh). The set takes about 8 minutes. RUNS, NODES, DURATION (s), IN_FLIGHT, RATE, HELD,
 # HELD_TTL (ms), HELD_DURATION (s), WAITERS and WAITERS_DURATION (s) change it.
 set -eu
 export LC_ALL=C.UTF-8
@@ -53,8 +53,8 @@ trap 'exit 130' INT TERM
 
 # ------------------------------------------------------------------------------------- measuring
 
-# measure SET SERIES X OPTION...: runs once, and adds "SET SERIES X FIELD VALUE" of each field.
-# Errors and losses are results: they stand in the report.
+# measure SET SERIES X OPTION...: runs once, and adds "SET SERIES X FIELD VALUE" for each field.
+# Errors and losses are results: the report has them.
 measure() {
     set_name=$1
     series=$2
@@ -68,7 +68,7 @@ measure() {
         sed "s/^/$set_name $series $x /" >>"$work/results"
 }
 
-# in_turns COMMAND...: with each client
+# in_turns COMMAND...: runs the command with each client
 in_turns() {
     "$@" libredlock
     "$@" stock_floor --floor stock
@@ -109,7 +109,8 @@ run_once() {
 
 # --------------------------------------------------------------------------------------- results
 
-# medians: "SET SERIES X FIELD MEDIAN LEAST MOST" of all numbers, in the order of their first results
+# medians: prints "SET SERIES X FIELD MEDIAN LEAST MOST" for all numbers, in the order of their
+# first results
 medians() {
     awk '
         { key = $1 " " $2 " " $3 " " $4 }
@@ -138,13 +139,14 @@ medians() {
         }' "$work/results"
 }
 
-# points SET FIELD: "SERIES X MEDIAN LEAST MOST", ordered by x
+# points SET FIELD: prints "SERIES X MEDIAN LEAST MOST", ordered by X
 points() {
     awk -v set_name="$1" -v field="$2" '$1 == set_name && $4 == field { print $2, $3, $5, $6, $7 }' \
         "$work/medians" | sort -s -n -k2,2
 }
 
-# plot NAME TITLE X-TITLE Y-TITLE OPTION...: draws the points of stdin, and shows them
+# plot NAME TITLE X-TITLE Y-TITLE OPTION...: draws the points of stdin, and adds the plot to the
+# report
 plot() {
     plot_name=$1
     plot_title=$2
@@ -156,7 +158,7 @@ plot() {
     printf '![%s](%s.svg)\n\n' "$plot_title" "$plot_name"
 }
 
-# table X-TITLE SET FIELD FORMAT: a row for each x, a column for each series
+# table X-TITLE SET FIELD FORMAT: prints a row for each X, and a column for each series
 table() {
     points "$2" "$3" | awk -v x_title="$1" -v format="$4" '
         !($1 in is_known) { is_known[$1]; series[++columns] = $1 }
@@ -182,7 +184,7 @@ table() {
         }'
 }
 
-# ratios SET: libredlock's numbers by those of the floors
+# ratios SET: prints libredlock's numbers divided by those of the floors
 ratios() {
     awk -v set_name="$1" '
         $1 == set_name { value[$2, $3, $4] = $5 }
@@ -204,7 +206,7 @@ ratios() {
         }' OFS=' | ' "$work/medians"
 }
 
-# quantiles SET: "SERIES 1/(1-QUANTILE) US LEAST MOST" of the acquisitions
+# quantiles SET: prints "SERIES 1/(1-QUANTILE) US LEAST MOST" for the acquisitions
 quantiles() {
     awk -v set_name="$1" '
         BEGIN { split("p50 p90 p99 p999 p9999", names, " "); split("2 10 100 1000 10000", x, " ") }
@@ -217,7 +219,7 @@ version_of() {
     pkg-config --modversion "$1" 2>/dev/null || echo unknown
 }
 
-# The first line that a command prints, or "unknown".
+# Prints the first line of a command's output, or "unknown".
 first_line_of() {
     { "$@" 2>/dev/null || echo unknown; } | sed -n 1p
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the static library that is installed: one object in which only the public functions are
-# global, so that a program's own conn_open or timer_set does not meet the library's.
+# global, so that a program's own conn_open or timer_set does not clash with the library's.
 # usage: localize.sh INPUT.a OUTPUT.a PRIVATE_DIR
 set -eu
 mkdir -p "$3"

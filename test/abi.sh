@@ -1,14 +1,14 @@
 #!/bin/sh
-# Checks that the shared library still serves programs that were built with the last release, as
-# recorded in lib/packages/redlock.abi: no function is gone, and neither a function nor a type in the
-# header has changed. Also checks the list of symbols in Debian's packages.
+# Checks that programs that were built with the last release can use the shared library: compared
+# with lib/packages/redlock.abi no function is missing, and no function or type in the header has
+# changed. Also checks the list of symbols in Debian's packages.
 #
 #     sh test/abi.sh [--reference FILE] [--symbols FILE] [--exact] LIBRARY
 #     sh test/abi.sh --record LIBRARY     # with a release: writes the record, and the list
 #
-# lib/packages/redlock.abignore lists what may change. With --exact nothing may, and nothing may be
-# new: the record must be that of LIBRARY. LIBRARY needs debug information. Needs abidiff; exits
-# with 77 without it, and on other machines than that of the record.
+# lib/packages/redlock.abignore lists permitted changes. With --exact nothing may differ, not even
+# by an addition: the record must be that of LIBRARY. LIBRARY needs debug information. Needs
+# abidiff; exits with 77 without it, and on other machines than that of the record.
 set -eu
 export LC_ALL=C.UTF-8
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks that abi.sh detects changes: compares the library with copies of the record, and of the
-# list of symbols, edited as if the library had changed since. Prints TAP.
+# Checks that abi.sh detects changes: compares the library with copies of the record and of the list
+# of symbols that are edited as if the library had changed. Prints TAP.
 # usage: abi_test.sh LIBRARY
 set -eu
 export LC_ALL=C
@@ -32,8 +32,8 @@ differs() {
     fi
 }
 
-# check_changed NAME EXPECTED OPTION FILE CHANGE...: abi.sh must print EXPECTED when CHANGE, a
-# filter, has edited FILE, named by OPTION; an empty EXPECTED: it must exit with 0
+# check_changed NAME EXPECTED OPTION FILE CHANGE...: abi.sh must print EXPECTED after CHANGE, a
+# filter, has edited FILE, which OPTION names; an empty EXPECTED: it must exit with 0
 check_changed() {
     name=$1 expected=$2 option=$3 file=$4
     shift 4
@@ -52,7 +52,7 @@ check() { # NAME EXPECTED CHANGE...
     check_changed "$name" "$expected" --reference "$record" "$@"
 }
 
-# Edits of the record: from its present content to what an older library would have recorded.
+# Edits of the record: from its present content to the record of an older library.
 
 had_function() { # NAME
     sed "s/.*elf-symbol name='redlock_fence'.*/&\n$(grep "elf-symbol name='redlock_fence'" "$record" |
@@ -71,7 +71,7 @@ had_value() { # ENUMERATOR VALUE
     sed "s/\(name='$1' value='\)[^']*/\1$2/"
 }
 
-# Removes the last member of a struct, which then was one word smaller.
+# Removes the last member of a struct: the struct was one word smaller.
 lacked_last_member() { # STRUCT
     awk -v start="<class-decl name='$1' " '
         index($0, start) {
@@ -92,7 +92,7 @@ lacked_last_member() { # STRUCT
         }'
 }
 
-# Removes its first member, which then is a new one.
+# Removes the first member of a struct: the member is new.
 lacked_first_member() { # STRUCT
     awk -v start="<class-decl name='$1' " '
         left > 0 { left--; next }

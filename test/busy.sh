@@ -1,16 +1,16 @@
 #!/bin/sh
 # Runs the tests that use real time several times in a row on a busy machine, to show that they
-# depend on the order of events and not on the machine's speed. Exits with 0 only if no run had a
-# failure; names each failed test and the run in which it failed.
+# depend on the order of events and not on the machine's speed. Exits with 0 only if no test failed;
+# prints each failed test and its run.
 #
 #     sh test/busy.sh [--runs N] [--loops N] [--build FOLDER] [--suite NAME]...
 #
-#     --runs N        so many runs in a row (default: 5)
-#     --loops N       so many busy loops for each core (default: 4)
-#     --build FOLDER  a folder in which everything is built already (default: build)
+#     --runs N        number of runs (default: 5)
+#     --loops N       number of busy loops for each core (default: 4)
+#     --build FOLDER  a folder in which everything is already built (default: build)
 #     --suite NAME    this suite instead of integration, torture, chaos and examples
 #
-# TEST_ARGS is handed to `meson test`: for instance the names of the tests to run.
+# TEST_ARGS is passed to `meson test`: for instance the names of the tests to run.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -51,7 +51,7 @@ suites=${suites:---suite integration --suite torture --suite chaos --suite examp
 }
 meson compile -C "$build" >/dev/null
 
-# Ends by itself when this script is gone, even after SIGKILL.
+# Ends by itself when this script has ended, even after SIGKILL.
 keep_busy() {
     while kill -0 "$1" 2>/dev/null; do
         turns=100000
@@ -61,7 +61,7 @@ keep_busy() {
     done
 }
 
-# The shell handles signals while it waits for a background job, not for one in the foreground.
+# The shell handles signals while it waits for a background job, but not for a foreground job.
 busy=
 tests=
 end_all() {

@@ -1,18 +1,18 @@
 #!/bin/sh
-# Prints which lines and branches of lib/ the tests reach, by floor and file, and those of lib/core
-# that they do not reach:
+# Prints how many lines and branches of lib/ the tests reach, by floor and file, and those of
+# lib/core that they do not reach:
 #
 #     sh test/coverage.sh [BUILD_FOLDER] [ARGUMENTS-OF-meson-test...]
 #     sh test/coverage.sh --of BUILD_FOLDER
 #
 # Builds in BUILD_FOLDER (default: build-coverage) with gcc and runs all suites, or those that the
-# arguments select. With --of it runs nothing, and tells what the last `sh test/run.sh --coverage`
-# in that folder reached. Ends with 0 only if the goals are met: lib/core 100 % of lines and
+# arguments select. With --of it runs nothing, and prints what the last `sh test/run.sh --coverage`
+# in that folder reached. Exits with 0 only if the goals are met: lib/core 100 % of lines and
 # branches, all of lib/ 95 % of lines and 90 % of branches.
 #
-# Branches of an assert do not count: a false one ends the process. Nothing else is left out. The
-# library is measured wherever a test program was built with it: the corpora of test/fuzz count too.
-# The simulator's worlds do not count: they reach lines by chance.
+# Only branches of an assert do not count, because a failed assertion ends the process. Each test
+# program that was built with the library counts, also the corpora of test/fuzz, but not the
+# simulator's worlds, which reach lines by chance.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -27,7 +27,7 @@ build_and_test() { # ARGUMENTS-OF-meson-test...
     fi
     meson compile -C "$build"
     find "$build" -name '*.gcda' -delete
-    # A failed test is reported; its coverage is measured nevertheless.
+    # A failed test is reported, and its coverage is still measured.
     meson test -C "$build" --no-rebuild "$@" || tests=1
 }
 
@@ -45,7 +45,7 @@ report=$build/coverage.xml
 gcovr --root . --filter 'lib/' --exclude-branches-by-pattern '.*\bassert\(' \
     --sonarqube "$report" "$build" >/dev/null
 
-# One line of the report is one line of source; floors are the folders of lib/.
+# Each line of the report is a line of source; floors are the folders of lib/.
 echo
 sed 's/</\n</g' "$report" | awk -F '"' '
     function percent(part, all) {

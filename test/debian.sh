@@ -1,14 +1,14 @@
 #!/bin/sh
-# Checks the Debian packages on bare systems, made for it in a temporary folder: that they can be
-# built with nothing but what test/packages names, that lintian finds nothing, that they can be
-# installed on another bare system, upgraded, used (lib/packages/debian/tests, by autopkgtest) and
-# removed without a trace. Needs root.
+# Checks the Debian packages on bare systems, which it makes in a temporary folder: that
+# test/packages names all that is needed to build them, that lintian reports nothing, and that they
+# can be installed on another bare system, upgraded, used (lib/packages/debian/tests, by
+# autopkgtest) and removed without a trace. Needs root.
 #
 #     sh test/debian.sh [SYSTEM]...
 #
-# A SYSTEM is bookworm (Debian 12) or trixie (Debian 13); both unless named. Prints a table, and ends
-# with 0 only if all of it is good; with 77 when no system could be made: from where Debian's packages
-# cannot be fetched.
+# A SYSTEM is bookworm (Debian 12) or trixie (Debian 13); the default is both. Prints a table, and
+# exits with 0 only if all checks pass, and with 77 if no system could be made, because Debian's
+# packages cannot be fetched.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -37,8 +37,8 @@ make_packages() {
     inside "$builder" 'sh test/install.sh build debian && sh lib/packages/debian.sh /packages'
 }
 
-# One source serves two versions of Debian, whose policies differ in age; and only this repository
-# has releases that could be watched.
+# The tags are suppressed because one source is for two versions of Debian with different versions
+# of the policy, and because releases are in this repository only, so there is nothing to watch.
 check_by_lintian() {
     inside "$builder" 'sh test/install.sh debian-check && lintian --allow-root --display-info \
         --fail-on error,warning,info --tag-display-limit 0 \
@@ -65,13 +65,13 @@ hand_over() {
     cp -R "$builder/packages" "$user/packages"
     rm -rf "$user/redlock" "$user/packages/libredlock-"*/ "$user"/packages/*-dbgsym_*
     mkdir "$user/redlock"
-    # No service of the machine is started.
+    # This prevents that a service of the system is started.
     printf '#!/bin/sh\nexit 101\n' >"$user/usr/sbin/policy-rc.d"
     chmod 755 "$user/usr/sbin/policy-rc.d"
     inside "$user" 'apt-get update'
 }
 
-# installed VERSION: checks that the packages have it, and that their programs start
+# installed VERSION: checks that the packages have this version, and that their programs start
 installed() {
     inside "$user" "
         for package in libredlock0 libredlock-dev redlock-tools; do
@@ -96,7 +96,7 @@ run_tests() {
         autopkgtest dpkg-dev && autopkgtest /packages/*.deb /packages/*.dsc -- null'
 }
 
-# Checks that no file and no folder of the packages is left, and no record at dpkg.
+# Checks that no file, folder or dpkg record of the packages is left.
 remove() {
     inside "$user" "
         dpkg -L libredlock0 libredlock-dev redlock-tools | grep redlock | sort -u >/packages/files
@@ -111,7 +111,7 @@ remove() {
         ! dpkg -l | grep redlock"
 }
 
-# step NAME COMMAND: a cell of the table
+# step NAME COMMAND: prints a cell of the table
 step() {
     echo "=== $system: $1"
     if [ "$cells" != "${cells#*failed}" ]; then

@@ -6,7 +6,7 @@
 #   links     each relative link names a file that exists, each anchor a heading of its page
 #   words     README.md has at most 1,000
 #   numbers   each row of the table "Numbers" in test/README.md: the command prints the number, and
-#             no page says another number of these things
+#             no page has another number for these things
 #   commands  README.md: each `sh` block runs, in a copy of the sources, with a temporary folder in
 #             place of /opt/redlock and throwaway masters in place of ports 6379 to 6381. Three kinds
 #             of command do not run, because they need root or run all tests:
@@ -31,7 +31,7 @@ trap 'exit 130' INT TERM
 count=0
 failed=0
 
-# report NAME: `not ok` if $work/problems has a line, which is shown
+# report NAME: prints `not ok`, and $work/problems, if that file has a line
 report() {
     count=$((count + 1))
     if [ -s "$work/problems" ]; then
@@ -48,7 +48,8 @@ problem() {
     printf '%s\n' "$*" >>"$work/problems"
 }
 
-# list_files PATTERN: without git (a bare system, a tarball) all but those of build folders
+# list_files PATTERN: lists files; without git (a bare system, a tarball) those of build folders are
+# left out
 list_files() {
     git ls-files --cached --others --exclude-standard "$1" 2>/dev/null ||
         find . -type f -name "$1" ! -path './build*' ! -path './.*' | sed 's|^\./||' | sort
@@ -56,7 +57,7 @@ list_files() {
 
 # ------------------------------------------------------------------------------------------ links
 
-# anchors_of PAGE: one for each heading, as GitHub makes them
+# anchors_of PAGE: prints an anchor for each heading, as GitHub makes them
 anchors_of() {
     awk '
         /^```/ { is_code = !is_code }
@@ -77,7 +78,7 @@ anchors_of() {
         }' "$1"
 }
 
-# links_of PAGE: the target of each, one a line; code has none
+# links_of PAGE: prints the target of each link, one per line; code has no links
 links_of() {
     awk '
         /^```/ { is_code = !is_code; next }
@@ -146,12 +147,12 @@ blocks_of() {
 
 # --------------------------------------------------------------------------------------- commands
 
-# lines_of BLOCK: one command a line, without comments
+# lines_of BLOCK: prints one command per line, without comments
 lines_of() {
     sed -e ':a' -e '/\\$/{N;s/ *\\\n */ /;ba' -e '}' -e 's/ *#.*//' -e '/^ *$/d' "$1"
 }
 
-# A command of README that CI runs itself.
+# Checks a command of README that CI runs itself.
 check_known() { # COMMAND
     # A list of words.
     # shellcheck disable=SC2086
@@ -168,12 +169,12 @@ check_packages() { # COMMAND
         problem "$1: test/packages has other packages for \`build\`"
 }
 
-# Checks the commands of a block that do not run, and writes the others to $work/script.
+# Checks the commands of a block that are not run here, and writes the others to $work/script.
 classify() { # BLOCK
     lines_of "$1" >"$work/lines"
     cat >"$work/script" <<'END'
 set -eu
-# The examples have the library's timeouts, which a busy machine may miss.
+# The examples use the library's default timeouts, which a busy machine may exceed.
 attempt() {
     for try in 1 2 3 4 5; do
         "$@" && return 0
@@ -187,7 +188,7 @@ END
         'sh examples/demo.sh'* | 'sh test/run.sh'*) check_known "$line" ;;
         'apt-get install '*) check_packages "$line" ;;
         *)
-            # The masters' addresses are known to the script, not here.
+            # Only the script knows the masters' addresses.
             # shellcheck disable=SC2016
             printf '%s\n' "$line" | sed -e "s|/opt/redlock|$work/prefix|g" -e 's|^\./|attempt ./|' \
                 -e 's|redis://127\.0\.0\.1:6379|${REDLOCK_NODES%% *}|' \
@@ -228,7 +229,7 @@ check_readme_commands() {
     report "README.md names both commands"
 }
 
-# text_of WORD: the options that a script or program knows are in this text
+# text_of WORD: prints a text that contains the options of a script or program
 text_of() {
     case $1 in
     *.sh) cat "$1" ;;
@@ -236,7 +237,7 @@ text_of() {
     esac
 }
 
-# Of a page that is not README: that the scripts, programs and options which it names exist.
+# Checks that the scripts, programs and options in a line of another page than README exist.
 check_line() { # COMMAND
     program=
     for word in $1; do
@@ -272,7 +273,7 @@ check_commands() { # PAGE
 
 # --------------------------------------------------------------------------------------- C blocks
 
-# compile OUTPUT SOURCE: with the library that README's commands have installed
+# compile OUTPUT SOURCE: uses the library that README's commands have installed
 compile() {
     flags=$(PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig pkg-config --cflags --libs redlock \
         libevent_core 2>"$work/problems") || return 1
@@ -303,7 +304,7 @@ END
 check_program() { # BLOCK
     cp "$1" "$work/block.c"
     compile "$work/block" "$work/block.c" || return 0
-    # It has to end by itself.
+    # The program must end by itself.
     LD_LIBRARY_PATH=$work/prefix/lib "$build/test/docs/docs-with-masters" 3 sh -c \
         "timeout 60 $work/block \$REDLOCK_NODES" >"$work/log" 2>&1 || problem "the program fails"
     grep -qx acquired "$work/log" || {
@@ -372,7 +373,7 @@ check_cpp_blocks() { # PAGE
 
 # ---------------------------------------------------------------------------------------- numbers
 
-# rows_of_numbers: "NUMBER<tab>THINGS<tab>COMMAND" of each row
+# rows_of_numbers: prints "NUMBER<tab>THINGS<tab>COMMAND" for each row
 rows_of_numbers() {
     awk '
         /^#/ { is_inside = $0 == "## Numbers" }
@@ -390,7 +391,7 @@ rows_of_numbers() {
         }' test/README.md
 }
 
-# Where a page says another number of these things; and how often the right one.
+# Finds pages with another number for these things, and counts the right one.
 find_number() { # NUMBER THINGS
     found=0
     for page in $pages; do
@@ -403,7 +404,7 @@ find_number() { # NUMBER THINGS
             fi
         done <"$work/said"
     done
-    [ "$found" -gt 1 ] || problem "no page says it" # one is the table
+    [ "$found" -gt 1 ] || problem "no page says it" # the table has it, too
 }
 
 check_numbers() {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Reports the failures of the last test run: the program, its failed cases, and the end of its
+# Reports the failures of the last test run: each program, its failed cases, and the end of its
 # output; then the names of these programs, for readers who see only the end of a log.
 #
 #     sh test/failures.sh BUILD_FOLDER

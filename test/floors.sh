@@ -4,8 +4,8 @@
 #     lib/base < lib/core, lib/wire < lib/io < lib/node < lib/round < lib/lock < lib
 #
 # that no files include each other in a circle (a .c file and its header count as one), and that only
-# lib/io names an outside library. base, core and wire are pure: the standard headers that they may
-# include have no clock, no file and no socket in them.
+# lib/io uses outside libraries. base, core and wire are pure: the standard headers that they may
+# include give no access to clocks, files or sockets.
 #
 #     floors.sh [--root FOLDER] [path of the shared library]
 #
@@ -25,7 +25,8 @@ problems=$(mktemp)
 trap 'rm -f "$problems"' EXIT
 trap 'exit 130' INT TERM
 
-# Prints what is wrong, and the pairs of modules of which one includes the other to the file `pairs`.
+# Prints problems, and writes the pairs of modules of which one includes the other to the file
+# `pairs`.
 check_sources() {
     # shellcheck disable=SC2016
     find lib -name '*.[ch]' | sort | xargs awk -v pairs="$pairs" '
@@ -58,7 +59,7 @@ check_sources() {
             sub(/\/[^\/]*$/, "", folder)
             sub(/\.[ch]$/, "", module)
         }
-        # Looked for by name, because a declaration of ones own would need no header.
+        # Searched by name, because a private declaration would need no header.
         floor in below && floor != "io" && $0 !~ /^[ \t]*(\/?\*|\/\/)/ &&
             /(^|[^A-Za-z0-9_])(clock_gettime|clock_gettime64|gettimeofday|time)[ \t]*\(/ {
             print FILENAME ": only lib/io reads a clock: " FNR ": " $0
@@ -102,7 +103,7 @@ check_sources() {
 pairs=$problems.pairs
 : >"$pairs"
 check_sources >"$problems"
-# tsort(1) names the modules of a circle on its error output.
+# tsort(1) prints the modules of a circle on its error output.
 tsort "$pairs" 2>&1 >/dev/null | sed -n 's/^tsort: \(lib\/.*\)/\1: part of a circle/p' >>"$problems"
 rm -f "$pairs"
 

@@ -16,7 +16,7 @@ says() {
     fi
 }
 
-# check NAME FILE LINE EXPECTED: floors.sh must print EXPECTED once FILE contains LINE; an empty
+# check NAME FILE LINE EXPECTED: floors.sh must print EXPECTED if FILE contains LINE; an empty
 # EXPECTED: it must print nothing, and exit with 0
 check() {
     rm -rf "${folder:?}/lib"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the packages that are missing for the given purposes, those listed in test/packages:
+# Installs the missing packages for the given purposes, as listed in test/packages:
 #
 #     sh test/install.sh build redis-server test
 #
-# Does nothing, and needs no rights, when none is missing. Otherwise it needs root or sudo.
+# If no package is missing, does nothing and needs no rights. Otherwise it needs root or sudo.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -34,7 +34,7 @@ if [ -z "$missing" ]; then
 fi
 
 if [ "$(id -u)" -ne 0 ]; then
-    # Without a terminal sudo cannot ask for a password, and must do without.
+    # Without a terminal sudo cannot ask for a password, and must work without one.
     if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
         exec sudo sh "$here/install.sh" "$@"
     fi
@@ -56,8 +56,8 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
 
-# Every master here is started by the program that needs it. The package would also start one for
-# the whole system, at once; this is Debian's way to prevent that.
+# Each program starts the masters that it needs. The package would also start a server for the whole
+# system; this is Debian's way to prevent that.
 if [ ! -e "$policy" ]; then
     own_policy=yes
     printf '#!/bin/sh\nexit 101\n' >"$policy"

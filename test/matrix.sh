@@ -1,13 +1,14 @@
 #!/bin/sh
-# Runs README's two commands on bare Debian systems, made for it in a temporary folder: that they
-# install all they need, and that the library works with what each system has. Needs root.
+# Runs README's two commands on bare Debian systems, which it makes in a temporary folder: checks
+# that they install all that they need, and that the library works with each system's versions.
+# Needs root.
 #
 #     sh test/matrix.sh [ROW]... [-- ARGUMENTS-OF-run.sh...]
 #
 # A ROW is SYSTEM-SERVER: bookworm-redis (Debian 12), trixie-redis and trixie-valkey (Debian 13),
-# testing-redis and testing-valkey (Debian's next version); all of them unless named. Prints a table,
-# and ends with 0 only if all of it is good; with 77 when no system could be made: from where Debian's
-# packages cannot be fetched.
+# testing-redis and testing-valkey (Debian's next version); the default is all of them. Prints a
+# table, and exits with 0 only if all rows pass, and with 77 if no system could be made, because
+# Debian's packages cannot be fetched.
 set -eu
 export LC_ALL=C.UTF-8
 

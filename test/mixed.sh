@@ -1,12 +1,12 @@
 #!/bin/sh
-# Checks that two versions of the library work side by side at the same masters: that their locks of
-# every kind exclude each other, are handed over from one to the other in the queue, and are
-# understood by both. Each is tried through its command `redlock`, against the other. Prints TAP.
+# Checks that two versions of the library work together on the same masters: locks of each kind
+# exclude each other, are handed over from one version to the other in the queue, and are understood
+# by both. Each version is tested by its command `redlock`, against the other. Prints TAP.
 #
 #     sh test/mixed.sh --commit COMMIT REDLOCK   # builds the command of that commit
 #     sh test/mixed.sh --other OTHER REDLOCK     # OTHER is such a command
 #
-# REDLOCK is the command of this version. Starts masters of its own (redlock dev).
+# REDLOCK is the command of this version. Starts its own masters (redlock dev).
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -71,7 +71,7 @@ finish() {
 }
 trap finish EXIT
 
-# want NAME COMMAND ARGUMENT...: starts a holder, which waits for the lock if necessary
+# want NAME COMMAND ARGUMENT...: starts a holder, which waits for the lock if needed
 want() {
     name=$1 command=$2
     shift 2
@@ -91,7 +91,7 @@ got() {
     timeout 90 cat "$folder/$1.held"
 }
 
-# let_go NAME: waits until the holder has released
+# let_go NAME: makes the holder release the lock, and waits for its end
 let_go() {
     # shellcheck disable=SC2016
     timeout 60 sh -c ': >"$1"' - "$folder/$1.go" || return 1
@@ -104,7 +104,8 @@ hold() { # as want
     got "$1" >"$folder/fence"
 }
 
-# status_of COMMAND ARGUMENT...: of a lock that is not waited for; a busy machine may miss a quorum
+# status_of COMMAND ARGUMENT...: sets $status to that of one try, repeated if it had no quorum, as
+# on a busy machine
 status_of() {
     command=$1
     shift
@@ -140,7 +141,7 @@ in_line() {
 }
 
 # ------------------------------------------------------------------------------------------ checks
-# Each for two commands: $one has a lock, and $two wants it. $key is new.
+# Each check has two commands: $one has a lock, and $two wants it. $key is new.
 
 plain() {
     hold first "$one" "$key" &&
@@ -244,7 +245,7 @@ readers_in_queue() {
 }
 
 keys=0
-# check NAME FUNCTION: in both directions
+# check NAME FUNCTION: runs a check in both directions
 check() {
     for direction in 'the other first' 'this first'; do
         if [ "$direction" = 'this first' ]; then
@@ -260,7 +261,7 @@ check() {
     done
 }
 
-# Its first line sets REDLOCK_NODES.
+# The first line sets REDLOCK_NODES.
 unset REDLOCK_NODES
 mkfifo "$folder/masters"
 "$this" dev 3 >"$folder/masters" &

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks that mixed.sh detects differences: a version beside itself passes, and one that uses other
-# keys than it says does not. Prints TAP.
+# Checks that mixed.sh detects differences: a version passes with itself, but not with one that uses
+# other keys than it reports. Prints TAP.
 # usage: mixed_test.sh REDLOCK
 set -eu
 export LC_ALL=C.UTF-8
@@ -18,7 +18,7 @@ beside_itself() {
     beside "$command" && ! grep -q '^not ok' "$folder/said"
 }
 
-# Uses the database 1 of each master.
+# Uses database 1 of each master.
 make_stranger() {
     cat >"$folder/stranger" <<END
 #!/bin/sh

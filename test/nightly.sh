@@ -3,13 +3,13 @@
 #
 #     sh test/nightly.sh [REPORT]
 #
-# REPORT is build-nightly/report.md unless named. Each step has a bound of time. A step that fails
-# does not stop the others; the report ends with the last lines of each that failed. A step that this
-# machine cannot run (another system or network needs root) is reported as not checked. Ends with 0
+# REPORT is build-nightly/report.md unless given. Each step has a time limit. A step that fails does
+# not stop the others; the report ends with the last lines of each failed step. A step that this
+# machine cannot run (another system or network needs root) is reported as not checked. Exits with 0
 # only if no step failed.
 #
-# SCALE=100 divides lengths and numbers by 100, to try this script: seconds, seeds and runs; and
-# where they are tests, the unit tests, and one other system, stand for all.
+# SCALE=100 divides seconds, seeds and runs by 100, to test this script. The unit tests then replace
+# all tests, and one other system replaces all systems.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -38,7 +38,7 @@ report=${1:-$build/report.md}
 work=$(mktemp -d)
 : >"$work/failures"
 running=
-# `timeout` has its own process group, and ends it when it is ended itself.
+# `timeout` has its own process group, which it ends when it is ended itself.
 finish() {
     if [ -n "$running" ]; then
         kill "$running" 2>/dev/null || true
@@ -60,7 +60,7 @@ scaled() {
 }
 
 failed=0
-# step NAME MINUTES COMMAND...: MINUTES is the limit
+# step NAME MINUTES COMMAND...: runs a step with a limit of MINUTES
 step() {
     name=$1
     minutes=$2
@@ -95,7 +95,7 @@ step() {
     esac
 }
 
-# ranges PROFILE SEEDS: the seeds 1 to SEEDS in four pieces for each core
+# ranges PROFILE SEEDS: prints the seeds 1 to SEEDS in four pieces for each core
 ranges() {
     seeds=$(scaled "$2" $((cores * 4)))
     piece=$(((seeds + cores * 4 - 1) / (cores * 4)))

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Goes through the list of what has to be good before a release, and prints a table of it:
+# Checks everything that must be right before a release, and prints a table:
 #
 #     sh test/release.sh [--only STEP]... [--skip STEP]...
 #     sh test/release.sh --list
 #
 #     --list       print the steps, in their order
-#     --only STEP  this step alone, or these
-#     --skip STEP  all but this step, or these
+#     --only STEP  run only this step, or these
+#     --skip STEP  skip this step, or these
 #
-# Takes a night, and needs root, for the bare systems. Changes nothing but folders build-*: the tag
-# is set by hand, once all is good. Ends with 0 only if each step that was run is good; a step that
-# this machine cannot check is not.
+# Takes a night, and needs root for the bare systems. Changes only folders build-*: the tag is set
+# by hand when all steps pass. Exits with 0 only if each step that was run passes; a step that this
+# machine cannot check does not pass.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.."
 steps='tree versions changelog abi dist mixed debian nightly'
 build='build-release'
 
-# The sentence of a step, for --list.
+# Prints the sentence of a step, for --list.
 about() {
     case $1 in
     tree) echo 'all is committed' ;;
@@ -103,7 +103,7 @@ header_version() {
         paste -s -d .
 }
 
-# first FILE EXPRESSION: the first line that the sed expression prints
+# first FILE EXPRESSION: prints the first line of the sed expression's output
 first() {
     sed -nE "$2" "$1" | head -n 1
 }
@@ -161,7 +161,7 @@ make_library() {
     meson compile -C "$build"
 }
 
-# releases PATTERN: the tags of other versions, the newest first
+# releases PATTERN: prints the tags of other versions, the newest first
 releases() {
     git tag --merged HEAD --sort=-version:refname --list "$1" | grep -vx "v$version" || true
 }
@@ -170,7 +170,7 @@ soname_of() { # RECORD
     first "$1" "s/.* soname='([^']*)'.*/\1/p"
 }
 
-# If another soname shows that old programs do not run, they need not.
+# If the soname has changed, old programs need not run with the library.
 check_abi() {
     make_library || return 1
     sh test/abi.sh --exact "$build/lib/libredlock.so" || return $?
@@ -209,7 +209,7 @@ check_debian() {
     sh test/debian.sh
 }
 
-# A step that nightly.sh could not check has not been checked. SCALE would shorten it.
+# A step that nightly.sh could not check does not pass. SCALE would shorten the night.
 check_nightly() {
     mkdir -p "$build"
     SCALE=1 sh test/nightly.sh "$build/nightly.md" || return 1
@@ -231,7 +231,7 @@ for step in $steps; do
     echo "=== $step: $(about "$step")"
     begun=$(date +%s)
     status=0
-    # Each step tells by its status whether it is good.
+    # Each step reports by its status whether it passes.
     # shellcheck disable=SC2310
     "check_$step" || status=$?
     case $status in

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks that release.sh sees what it is for: runs its quick steps in a clone of the sources, as they
-# are, made ready for a release; and plants one ill after the other. In the clone a night is over at
-# once, with the result that is wanted. Prints TAP.
+# Checks that release.sh detects faults: runs its quick steps in a clone of the present sources that
+# is ready for a release, and plants one fault after the other. In the clone a night ends at once,
+# with the requested result. Prints TAP.
 # usage: release_test.sh SOURCE-FOLDER
 set -eu
 export LC_ALL=C.UTF-8
@@ -37,7 +37,7 @@ commit 'as it is'
 sed -i "0,/^## .*/s//## $version, 2026-01-31/" "$clone/CHANGELOG.md"
 commit 'release'
 
-# run STEP...: these alone
+# run STEP...: runs only these steps
 run() {
     options=
     for step in "$@"; do
@@ -52,7 +52,7 @@ is_good() {
     run tree versions changelog && grep -q '^good, but for . steps' "$folder/said"
 }
 
-# is_refused EXPECTED STEP [RESULT]: the step fails, for this reason
+# is_refused EXPECTED STEP [RESULT]: checks that the step fails for this reason
 is_refused() {
     if run "$2"; then
         return 1
@@ -60,7 +60,8 @@ is_refused() {
     grep -qF -- "$1" "$folder/said" && grep -q "^| $2 | ${3:-failed} | " "$folder/said"
 }
 
-# refuse NAME EXPECTED STEP FILE EXPRESSION: the same, with FILE edited by the sed expression
+# refuse NAME EXPECTED STEP FILE EXPRESSION: checks the same after the sed expression has edited
+# FILE
 refuse() {
     file=$clone/$4
     cp "$file" "$folder/kept"
@@ -105,7 +106,7 @@ refuse 'a changelog of another version' "and not of $version" changelog CHANGELO
     '0,/^## .*/s//## 77.0.0, 2026-01-31/'
 refuse 'a changelog that tells nothing' 'tells nothing' changelog CHANGELOG.md '/^\* /d'
 
-# night RESULT STATUS: of the next run of nightly.sh
+# night RESULT STATUS: sets the result and the status of the next run of nightly.sh
 night() {
     cat >"$clone/test/nightly.sh" <<END
 [ "\$SCALE" = 1 ] || exit 1

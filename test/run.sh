@@ -1,20 +1,20 @@
 #!/bin/sh
-# Builds everything and runs all tests. The last line is "N passed, N failed"; ends with 0 only if
+# Builds everything and runs all tests. The last line is "N passed, N failed"; exits with 0 only if
 # none failed and at least one passed.
 #
 #     sh test/run.sh [--build FOLDER] [--werror] [--sanitize] [--coverage] [--valgrind]
 #                    [--suite NAME]...
 #
 #     --build FOLDER  where to build (default: build); one folder for each kind of build
-#     --werror        warnings are errors
-#     --sanitize      with AddressSanitizer and UndefinedBehaviorSanitizer
-#     --coverage      with gcc: measure what the tests reach; `sh test/coverage.sh --of FOLDER` tells
+#     --werror        treat warnings as errors
+#     --sanitize      use AddressSanitizer and UndefinedBehaviorSanitizer
+#     --coverage      with gcc: measure coverage; `sh test/coverage.sh --of FOLDER` prints it
 #     --valgrind      run each test under valgrind
-#     --suite NAME    only this suite: unit, install, integration, memcheck and cpp (of
+#     --suite NAME    run only this suite: unit, install, integration, memcheck and cpp (of
 #                     integration), sim, worlds (of sim), mutants, model, torture, fuzz, chaos,
 #                     command, gateway, examples, cases (of examples), docs
 #
-# CC and CXX name the compilers, when the folder is new. TEST_ARGS is handed to `meson test`.
+# CC and CXX name the compilers for a new folder. TEST_ARGS is passed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.
 set -eu
 export LC_ALL=C.UTF-8
@@ -50,7 +50,7 @@ while [ $# -gt 0 ]; do
     --valgrind)
         wrapper=$valgrind
         run="$run --timeout-multiplier 10 --no-suite torture" # it has AddressSanitizer built in
-        run="$run --no-suite cases" # they are in Python
+        run="$run --no-suite cases" # the cases are in Python
         ;;
     --suite)
         run="$run --suite $2"
@@ -64,8 +64,8 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-# To gcov, these checks of UndefinedBehaviorSanitizer, unlike its others, are branches, both of
-# which no test would ever take.
+# Only these checks of UndefinedBehaviorSanitizer are branches to gcov, and no test can take both
+# sides of them.
 if [ "$sanitize$coverage" = yesyes ]; then
     unmeasured=bool,builtin,float-cast-overflow,integer-divide-by-zero,nonnull-attribute,shift
     setup="$setup -Dc_args=-fno-sanitize=$unmeasured"
@@ -73,7 +73,7 @@ fi
 
 sh test/install.sh build "${REDLOCK_SERVER:-redis-server}" test
 
-# They take a while to build.
+# Building them takes a while.
 case " $run " in
 *' --suite mutants '*) ;;
 *' --suite '* | *' --no-suite mutants '*) setup="$setup -Dmutants=false" ;;
@@ -113,8 +113,8 @@ echo 'The slowest tests, in seconds:'
 sed -nE 's/.*"name": "([^"]*)".*"duration": ([0-9.]+).*/\2 \1/p' \
     "$build"/meson-logs/testlog*.json 2>/dev/null | sort -rn | head -n 12 | sed 's/^/  /'
 
-# One line of the log is one test program. Most print the TAP of several cases, which are counted;
-# another program is one case, and so is what made one fail without a case that did.
+# Each line of the log is a test program. Most programs print the TAP of several cases, which are
+# counted; any other program is one case. A program that fails without a failed case is one failure.
 counts=$(cat "$build"/meson-logs/testlog*.json 2>/dev/null | awk '
     {
         match($0, /"result": "[A-Z]+"/)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks the Lua scripts (lib/wire/scripts) as servers are sent them: that Lua 5.1 takes them
-# (`luac -p`), and luacheck finds nothing. A tool that is not installed checks nothing, and the output
-# says so.
+# Checks the Lua scripts (lib/wire/scripts) in the form that is sent to servers: Lua 5.1 accepts
+# them (`luac -p`), and luacheck finds nothing. If a tool is not installed, its check is skipped,
+# and the output says so.
 set -eu
 export LC_ALL=C.UTF-8
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks how scripts are assembled from their parts (lib/wire/scripts/assemble.awk), with parts made
-# for this test.
+# Checks how scripts are assembled from their parts (lib/wire/scripts/assemble.awk), with parts that
+# are made for this test.
 set -eu
 export LC_ALL=C
 
@@ -19,7 +19,7 @@ part() {
     printf '%s\n' "$@" >"$folder/parts/$name.lua"
 }
 
-# makes EXPECTED: the script in $folder/a.lua is assembled as expected
+# makes EXPECTED: checks that the script in $folder/a.lua is assembled as expected
 makes() {
     printf '%s\n' "$1" >"$folder/expected"
     awk -v folder="$folder" -f "$scripts/assemble.awk" "$folder/texts.h" "$folder/a.lua" \
@@ -27,7 +27,7 @@ makes() {
     diff "$folder/expected" "$folder/made" >"$folder/said"
 }
 
-# fails MESSAGE: the script is refused, with a message that contains the text, and nothing else
+# fails MESSAGE: checks that the script is refused, with one message, which contains the text
 fails() {
     if awk -v folder="$folder" -f "$scripts/assemble.awk" "$folder/texts.h" "$folder/a.lua" \
         >"$folder/made" 2>"$folder/said"; then
@@ -117,7 +117,7 @@ tap_check 'a part with more than definitions' fails \
 script "return '@NOTHING@'"
 tap_check 'a text that no header has' fails "$folder/a.lua: no header defines NOTHING"
 
-# embeds STATUS: whether the library's scripts are embedded
+# embeds STATUS: checks whether the library's scripts are embedded
 embeds() {
     status=0
     sh "$folder/lib/wire/scripts/embed.sh" "$folder" "$folder/texts.c" \

@@ -1,12 +1,12 @@
 # shellcheck shell=sh
 # Makes bare Debian systems in a temporary folder, $work, which is removed at the end of the script.
-# The script, in the repository's folder, sources this file:
+# The script sources this file, from the repository's folder:
 #
 #     . test/systems.sh
 #     make_system bookworm "$work/root"
 #     inside "$work/root" 'COMMAND'
 #
-# Ends the script with 77 when it cannot make any: from where Debian's packages cannot be fetched.
+# Ends the script with 77 if no system can be made, because Debian's packages cannot be fetched.
 
 if [ "$(id -u)" -ne 0 ]; then
     echo "$0: making another system needs root" >&2
@@ -18,7 +18,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# inside ROOT COMMAND: in the folder /redlock; its mounts end with it
+# inside ROOT COMMAND: runs the command in the folder /redlock; its mounts end with it
 inside() {
     unshare --mount --propagation private sh -c '
         mount --rbind /dev "$0/dev"
@@ -30,8 +30,8 @@ inside() {
             chroot "$0" sh -c "cd /redlock && $1"' "$1" "$2"
 }
 
-# make_system SYSTEM ROOT: bare, but for this machine's way to the packages, and the sources in
-# /redlock
+# make_system SYSTEM ROOT: makes a bare system, with this machine's access to the packages and the
+# sources in /redlock
 make_system() {
     if [ ! -d "$work/$1" ]; then
         echo "Making a bare $1 ..."

@@ -5,8 +5,8 @@
 #     tap_check 'what must hold' COMMAND...
 #     tap_end
 #
-# $folder is a temporary folder, which is removed at the end of the script. A check whose command
-# fails shows what stands in $folder/said; $tap_failed counts those.
+# $folder is a temporary folder, which is removed at the end of the script. If the command of a
+# check fails, $folder/said is shown; $tap_failed counts these checks.
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -15,7 +15,7 @@ trap 'exit 130' INT TERM
 tap_count=0
 tap_failed=0
 
-# tap_check NAME COMMAND...: a check, which passes if the command exits with 0
+# tap_check NAME COMMAND...: runs a check, which passes if the command exits with 0
 tap_check() {
     tap_name=$1
     shift

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes files as arrays of bytes in C, each named like its file: page.html is page_html.
+# Writes files as arrays of bytes in C, each named after its file: page.html is page_html.
 #
 #     sh embed.sh OUTPUT FILE...
 set -eu

@@ -1,12 +1,12 @@
-# Makes a timeline of a trace (lines.h), which Perfetto (ui.perfetto.dev) and chrome://tracing open:
+# Converts a trace (lines.h) to a timeline for Perfetto (ui.perfetto.dev) and chrome://tracing:
 #
 #     awk -f timeline.awk trace.txt >trace.json
 #
-# Each request has a row of its own, with the states of its lock as slices, and its votes and the
-# callbacks of the application as instants; its rounds are in rows beside it. Each node has a row for
-# its events. (The format: "Trace Event Format", JSON object with "traceEvents".)
+# Each request has its own row, with the states of its lock as slices, and its votes and the
+# application's callbacks as instants; its rounds are in rows beside it. Each node has a row for its
+# events. The format is the "Trace Event Format", a JSON object with "traceEvents".
 
-# Writes one event of the timeline: the members of an object but for its braces.
+# Writes one event of the timeline: the members of an object, without its braces.
 function put(members) {
     printf "%s\n{%s}", separator, members
     separator = ","
@@ -26,7 +26,7 @@ function arguments(    i, at, list) {
     return "\"args\":{" list "}"
 }
 
-# Returns the value of a field of the line; "" if it has none.
+# Returns the value of a field of the line; "" if the line lacks the field.
 function value(name,    i) {
     for (i = 5; i <= NF; i++) {
         if (index($i, name "=") == 1) {
@@ -56,7 +56,7 @@ function put_instant(process, row, name) {
         place(process, row, now) "," arguments())
 }
 
-# Writes the end of the state that a request is in, and with it the state.
+# Writes the current state of a request when the state ends.
 function end_state(request) {
     if (request in state) {
         put("\"ph\":\"X\",\"cat\":\"state\",\"name\":" quoted(state[request]) "," \

@@ -1,12 +1,12 @@
-# Turns the plain comments of the headers into Doxygen's, line by line (Doxyfile: INPUT_FILTER):
+# Converts the plain comments of the headers to Doxygen's, line by line (Doxyfile: INPUT_FILTER):
 #
 #   a comment above a declaration   is its description
-#   a comment behind a declaration  is its description too, on as many lines as it has
-#   indented lines                  stand as they are: tables, lists, examples
-#   rulers ("/* ----- locks */")    are left alone
-#   specializations of std          are left out: Doxygen wants to see the template
+#   a comment after a declaration   is its description too, on any number of lines
+#   indented lines                  stay as they are: tables, lists, examples
+#   rulers ("/* ----- locks */")    stay as they are
+#   specializations of std          are removed: Doxygen needs to see the template
 #
-# Characters that Doxygen would take for commands are escaped; `code` is code.
+# Characters that Doxygen would read as commands are escaped; `code` is code.
 
 function escaped(text) {
     gsub(/\\/, "\\\\\\\\", text)
@@ -18,7 +18,7 @@ function escaped(text) {
     return text
 }
 
-# Lines that are indented behind their star are a block of their own.
+# Lines that are indented after their star are a separate block.
 function body(line,    text) {
     text = line
     sub(/^ *\* ?/, "", text)
@@ -73,7 +73,7 @@ is_after {
     next
 }
 
-# Of the preprocessor, definitions alone, and not those that go on.
+# Of the preprocessor's lines only definitions, and only those on one line.
 /[;,{}a-zA-Z0-9)] +\/\*/ && (!/^#/ || /^#define/) && !/\\$/ {
     at = index($0, "/*")
     code = substr($0, 1, at - 1)

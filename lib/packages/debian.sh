@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds the packages libredlock0, libredlock-dev and redlock-tools, for the Debian on which it runs:
+# Builds the packages libredlock0, libredlock-dev and redlock-tools for the present Debian system:
 #
-#     sh test/install.sh build debian      # once, as root: what is needed for that
+#     sh test/install.sh build debian      # once, as root: installs the tools
 #     sh lib/packages/debian.sh [FOLDER]
 #
-# FOLDER, build-debian unless named, is made anew, and will contain them beside their source package.
-# DEBFULLNAME and DEBEMAIL, if set, name their maintainer.
+# FOLDER (default: build-debian) is created afresh, and gets the packages and their source package.
+# DEBFULLNAME and DEBEMAIL, if set, name the maintainer.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -41,7 +41,7 @@ mkdir -p "$folder"
 tree=$folder/libredlock-$version
 mkdir "$tree"
 
-# list_files: of the sources; without git, as in a tarball, all but what was built
+# list_files: lists the sources; without git, as in a tarball, all files but build folders
 list_files() {
     git ls-files --cached --others --exclude-standard 2>/dev/null ||
         find . -type f ! -path './build*' ! -path './.git/*' | sed 's|^\./||'
@@ -55,7 +55,7 @@ done | tar -cf - --files-from=- | tar -xf - -C "$tree"
 tar -cf - -C "$folder" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
     "libredlock-$version" | gzip -n >"$folder/libredlock_$version.orig.tar.gz"
 
-# Debian's tools expect it here.
+# Debian's tools expect the folder here.
 cp -R lib/packages/debian "$tree/debian"
 if [ -n "${DEBEMAIL:-}" ]; then
     export MAINTAINER="${DEBFULLNAME:-libredlock authors} <$DEBEMAIL>"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks bench/report.sh with short runs: that the report has numbers and plots.
+# Checks with short runs that the report of bench/report.sh has numbers and plots.
 #
 #     sh test/bench/report.sh PATH-OF-redlock-bench
 set -eu
@@ -22,7 +22,7 @@ plots=0
 for plot in "$folder"/*.svg; do
     grep -q '<polyline' "$plot" || die "$plot has no curve"
     [ "$(tail -n 1 "$plot")" = '</svg>' ] || die "$plot has no end"
-    # The longest mark of the y axis ends beside the axis, and leaves room for the title.
+    # The longest mark of the y axis ends at the axis, and leaves room for the title.
     awk -F '"' '/text-anchor="end"/ {
         mark = $9; gsub(/^>|<.*/, "", mark)
         if ($2 - 7.5 * length(mark) < 26) exit 1

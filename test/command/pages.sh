@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks that the manual and the completions of `redlock` know each command and option that its help
-# names, and that the completion for bash works. Prints TAP.
+# Checks that the manual and the completions of `redlock` have each command and option of its help,
+# and that the completion for bash works. Prints TAP.
 # usage: pages.sh COMMAND FOLDER-OF-ITS-SOURCES
 set -eu
 export LC_ALL=C
@@ -10,7 +10,7 @@ folder=$2
 count=0
 failed=0
 
-# report NAME PROBLEMS: `not ok` if there are any
+# report NAME PROBLEMS: prints `not ok` if there are problems
 report() {
     count=$((count + 1))
     if [ -n "$2" ]; then
@@ -21,7 +21,7 @@ report() {
     fi
 }
 
-# missing PATTERN-BEFORE FILE WORD...: those of the words that the file lacks
+# missing PATTERN-BEFORE FILE WORD...: prints the words that the file lacks
 missing() {
     before=$1
     file=$2
@@ -35,7 +35,7 @@ options=$("$command" --help | grep -o -e '--[a-z][a-z-]*' | sort -u)
 commands=$("$command" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
 [ "$(echo "$commands" | wc -w)" -ge 7 ] || commands="$commands (too few)"
 
-# The lists are of words.
+# These are lists of words.
 # shellcheck disable=SC2086
 for page in redlock.bash _redlock; do
     report "options in $page" "$(missing '' "$folder/$page" $options)"
@@ -46,13 +46,13 @@ report 'options in the manual' "$(missing 'Fl -' "$folder/redlock.1" $(echo "$op
 # shellcheck disable=SC2086
 report 'commands in the manual' "$(missing 'Cm ' "$folder/redlock.1" $commands)"
 
-# complete WORD...: the completions of the last word
+# complete_words WORD...: prints the completions of the last word
 complete_words() {
     bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _redlock; echo "${COMPREPLY[*]}"' \
         "$folder/redlock.bash" "$@"
 }
 
-# completes EXPECTED WORD...
+# completes EXPECTED WORD...: checks the completions of the last word
 completes() {
     expected=$1
     shift

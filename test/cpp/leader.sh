@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs three processes of examples/leader.cpp at once: each leads for the requested number of terms,
-# and no term has steps of two of them.
+# Runs three processes of examples/leader.cpp at once: each one leads for the requested number of
+# terms, and no term has steps of two processes.
 # usage: leader.sh PROGRAM, with URIs in REDLOCK_NODES
 set -eu
 export LC_ALL=C

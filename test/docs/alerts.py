@@ -2,10 +2,10 @@
 
     alerts.py SOURCES DOCS-EXPOSITION
 
-  names     each metric and label value that a rule names is in the text that the library writes
+  names     each metric and label value in a rule is in the text that the library writes
   table     lib/doc/statistics.md lists the metrics of that text, and no other
   page      lib/doc/monitoring.md explains each alert, and no other
-  promtool  takes the rules, and the cases of alerts.yml come out as they say; where it is installed
+  promtool  accepts the rules, and the tests in alerts.yml pass, if it is installed
 """
 
 import os

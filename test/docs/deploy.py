@@ -1,13 +1,13 @@
-"""Checks what runs masters and clients in production, and prints TAP:
+"""Checks the files for running masters and clients in production, and prints TAP:
 
     deploy.py SOURCES REDLOCK [REDLOCK-GATEWAY]
 
-  units      lib/doc/systemd: `systemd-analyze verify` has nothing to say, where it is installed
+  units      lib/doc/systemd: `systemd-analyze verify` reports nothing, if it is installed
   manifests  lib/doc/kubernetes: each name, label, port and volume that one part refers to is declared
              by another one; the URIs name all masters, and an update waits for longer than max_ttl_ms.
-             Where python3-yaml is not installed, these are not checked
+             Not checked if python3-yaml is not installed
   masters    a real server with the settings and the users of the manifests: the user has all rights
-             that `redlock doctor` tries, and gets a lock; a stranger gets nothing
+             that `redlock doctor` tests, and gets a lock; a stranger gets nothing
 """
 
 import json
@@ -73,7 +73,7 @@ def check_units(folder, programs):
 
 
 def objects_of(path):
-    """Returns the objects of a file of YAML, by the Python that has a parser; or None."""
+    """Returns the objects of a YAML file, read by a Python that has a parser; or None."""
     program = "import json, sys, yaml; json.dump(list(yaml.safe_load_all(sys.stdin)), sys.stdout)"
     for python in (sys.executable, "/usr/bin/python3"):
         with open(path, encoding="utf-8") as file:
@@ -88,7 +88,7 @@ def objects_of(path):
 
 
 def find_all(value, name):
-    """Returns all values under a name, however deep."""
+    """Returns all values under a name, at any depth."""
     if isinstance(value, list):
         return [found for one in value for found in find_all(one, name)]
     if not isinstance(value, dict):
@@ -172,7 +172,7 @@ def check_masters(masters, named):
 
 
 def block_of(text, key):
-    """Returns a text that stands in YAML as a block ("key: |")."""
+    """Returns a text that YAML has as a block ("key: |")."""
     lines = text.split(f"  {key}: |\n")[1].splitlines()
     block = []
     for line in lines:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Has Doxygen read the public headers, and prints TAP: it warns of nothing; each public name of
+# Runs Doxygen on the public headers, and prints TAP: Doxygen has no warnings, each public name of
 # redlock.h has a comment, and each function is in the reference.
 set -eu
 export LC_ALL=C.UTF-8
@@ -16,7 +16,7 @@ trap 'exit 130' INT TERM
 count=0
 failed=0
 
-# report NAME: `not ok` if $work/problems has a line, which is shown
+# report NAME: prints `not ok`, and $work/problems, if that file has a line
 report() {
     count=$((count + 1))
     if [ -s "$work/problems" ]; then
@@ -28,7 +28,7 @@ report() {
     fi
 }
 
-# read_headers SETTING...: settings that come last count
+# read_headers SETTING...: runs Doxygen with settings that override those before
 read_headers() {
     {
         cat lib/doc/Doxyfile

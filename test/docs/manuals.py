@@ -5,7 +5,7 @@
   redlock(3)        has the prototype of each public function, each field of options and requests,
                     the defaults of options that are numbers, and each status
   redlock-bench(1)  has each option that --help names, and no other
-  all manuals       `mandoc -T lint` finds no error and nothing to warn of, where it is installed
+  all manuals       `mandoc -T lint` finds no errors and no warnings, if it is installed
 """
 
 import os
@@ -61,7 +61,7 @@ def prototypes_of_manual(page):
 
 
 def fields_of(code, struct):
-    """Returns the names of the fields of a struct, but for its size."""
+    """Returns the names of the fields of a struct, without its size."""
     body = re.search(rf"typedef struct {struct} \{{(.*?)\n\}} {struct};", code, re.S)[1]
     return [name for name in re.findall(r"(\w+);", body) if name != "size"]
 
@@ -78,7 +78,7 @@ def defaults_of_options(code):
 
 
 def items_of(page, section):
-    """Returns {name: text} of the list that a section of a manual has."""
+    """Returns {name: text} of the list in a section of a manual."""
     items = {}
     body = re.split(r"\n\.S[hs] ", page.split(f".Ss {section}\n")[1])[0]
     for item in body.split("\n.It Va ")[1:]:

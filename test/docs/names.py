@@ -4,15 +4,15 @@ records, and prints TAP:
     names.py SOURCES REDLOCK EXPOSITION [REDLOCK-GATEWAY]
     names.py --record SOURCES REDLOCK EXPOSITION REDLOCK-GATEWAY
 
-A name that is gone breaks somebody: the page lib/doc/versions.md tells when that may be. A name that
-is new is recorded, so that it is missed from then on. Names of the library's functions and types are
-recorded by test/abi.sh.
+A name that is removed breaks its users: lib/doc/versions.md says when that is allowed. A new name
+must be recorded, so that its removal is noticed later. Names of the library's functions and types
+are recorded by test/abi.sh.
 
   command   its subcommands, options, exit codes, and the fields of --json
   gateway   its options; the paths, fields and codes of HTTP
   metric    the metrics of the library and of the gateway, with their labels
   event     the events of a trace, with their fields
-  master    the keys and channels at the masters; the form of each kind's entries in queues
+  master    the keys and channels on the masters; the form of each kind of queue entry
   macro     the macros of redlock.h that are values
   build     the options of meson
   variable  of the environment
@@ -66,7 +66,7 @@ def names_of_command(sources, program):
 
 
 def fields_of(name, schema):
-    """Returns the fields of a schema of OpenAPI, and those of the objects inside."""
+    """Returns the fields of an OpenAPI schema, and those of the objects inside."""
     names = set()
     for field, value in schema.get("properties", {}).items():
         names.add(f"field {name}.{field}")
@@ -122,7 +122,7 @@ def names_at_masters(sources):
 
 
 def macros_of(sources):
-    """Returns those with a value, but for the version."""
+    """Returns those with a value, except the version."""
     lines = re.findall(r"^#define (REDLOCK_\w+ [^ \n].*?)(?: +/\*.*)?$", read(
         sources, "include", "redlock.h"), re.M)
     return {line for line in lines if not line.startswith(("REDLOCK_VERSION", "REDLOCK_EXPORT"))}

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Checks the probes (USDT) of the shared library, and prints TAP. Runs beside masters (with_masters):
+# Checks the probes (USDT) of the shared library, and prints TAP. Needs masters (with_masters):
 #
 #     probes.sh BUILD_FOLDER
 #
 #   notes       a probe with six arguments and a semaphore for each event of lib/core/event.h
-#   one-liners  each bpftrace command of lib/doc/tracing.md tells of a lock that is acquired meanwhile
+#   one-liners  each bpftrace command of lib/doc/tracing.md reports a lock that is then acquired
 #
-# Without readelf, or where the system lets nobody trace, a test is skipped.
+# Without readelf, or if the system permits no tracing, a test is skipped.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -26,7 +26,7 @@ finish() {
 trap 'finish; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# result NAME: `not ok` if $work/problems has a line, which is shown
+# result NAME: prints `not ok`, and $work/problems, if that file has a line
 count=0
 failed=0
 result() {
@@ -83,7 +83,7 @@ program_of() {
     ' "$page" | sed "s|build/lib/|$build/lib/|"
 }
 
-# run_traced RUNS: runs bpftrace and, RUNS times beside it, a program that holds a lock for 1 s
+# run_traced RUNS: runs bpftrace and meanwhile, RUNS times, a program that holds a lock for 1 s
 run_traced() {
     bpftrace "$work/program.bt" >"$work/told" 2>&1 &
     tracer=$!
@@ -95,7 +95,7 @@ run_traced() {
     finish
 }
 
-# traces N TEXT: the n-th command prints the text; the time that it takes to attach is unknown
+# traces N TEXT: the n-th command must print the text; the time that it needs to attach is unknown
 traces() {
     program_of "$1" >"$work/program.bt"
     for runs in 2 4 8 16; do

@@ -1,10 +1,10 @@
-"""Checks the prose of pages, comments and manuals against a list of words and openings, and prints TAP.
+"""Checks the prose of pages, comments and manuals against a list of words and openings; prints TAP.
 
     prose.py SOURCES
 
-Each rule is a pattern and what to write in its place. Code is no prose: fenced blocks, text in
-backticks or quotes, and everything in sources but comments. Before the sources are read, each rule
-has to find a sentence that breaks it, and to pass one that does not.
+Each rule is a pattern and what to write instead. Code is not prose: fenced blocks, text in
+backticks or quotes, and everything in sources but comments. First, each rule must find a sentence
+that breaks it, and pass one that does not; and each kind of file must be split into prose and code.
 """
 
 import os
@@ -38,21 +38,22 @@ RULES = [
      "What is a fence? A number."),
 ]
 
-SOURCES = (".c", ".h", ".cpp", ".hpp")
-PAGES = (".md",)
+
+def blank(match):
+    """Returns spaces in place of a match, so that lines keep their numbers."""
+    return re.sub(r"[^\n]", " ", match.group())
 
 
 def without_code(text):
     """Blanks text in backticks and quotes: it names code, messages and formats."""
-    blank = lambda match: re.sub(r"[^\n]", " ", match.group())
     text = re.sub(r"`[^`]*`", blank, text)
     return re.sub(r'"[^"\n]*(?:\n[^"\n]*)?"', blank, text)
 
 
-def keep(pattern, text):
-    """Blanks everything but the matches of a pattern, so that lines keep their numbers."""
+def keep(pattern, text, flags=re.S | re.M):
+    """Blanks everything but the matches of a pattern."""
     kept, end = [], 0
-    for match in re.finditer(pattern, text, re.S | re.M):
+    for match in re.finditer(pattern, text, flags):
         kept.append(re.sub(r"[^\n]", " ", text[end:match.start()]))
         kept.append(match.group())
         end = match.end()
@@ -61,9 +62,8 @@ def keep(pattern, text):
 
 def prose_of_source(text):
     strings = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
-    blank = lambda match: match.group() if match.group()[0] == "/" else re.sub(
-        r"[^\n]", " ", match.group())
-    text = re.sub(r"/\*.*?\*/|//[^\n]*|" + strings, blank, text, flags=re.S)
+    unquoted = lambda match: match.group() if match.group()[0] == "/" else blank(match)
+    text = re.sub(r"/\*.*?\*/|//[^\n]*|" + strings, unquoted, text, flags=re.S)
     text = keep(r"/\*.*?\*/|//[^\n]*", text)
     text = re.sub(r"^(\s*)\*/?", lambda m: " " * len(m.group()), text, flags=re.M)
     return re.sub(r"/\*|\*/|//", "  ", text)
@@ -74,21 +74,54 @@ def prose_of_lua(text):
 
 
 def prose_of_page(text):
-    text = re.sub(r"^```.*?^```", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S | re.M)
-    text = re.sub(r"\]\([^)]*\)", lambda m: " " * len(m.group()), text)
-    return re.sub(r"^(?:#+ .*|\|)", lambda m: " " * len(m.group()), text, flags=re.M)
+    text = re.sub(r"^```.*?^```", blank, text, flags=re.S | re.M)
+    text = re.sub(r"\]\([^)]*\)", blank, text)
+    return re.sub(r"^(?:#+ .*|\|)", blank, text, flags=re.M)
 
 
-def prose_of(path):
+def prose_of_manual(text):
+    text = re.sub(r"^\.Bd -literal.*?^\.Ed", blank, text, flags=re.S | re.M)
+    return keep(r"^[^.\n].*", text, re.M)
+
+
+def prose_of_script(text):
+    return re.sub(r"#", " ", keep(r"(?:^|(?<=\s))#(?!!).*", text, re.M))
+
+
+def prose_of_python(text):
+    docstrings_and_comments = r'^ *""".*?"""|(?:^|(?<=\s))#(?!!)[^\n]*'
+    return re.sub(r'"""|#', "   ", keep(docstrings_and_comments, text))
+
+
+def prose_of_mutant(text):
+    return keep(r"\A.*?(?=^@@)", text)
+
+
+# (names of files, their prose, the text of one, the lines of it on which the prose has "told")
+KINDS = [
+    (r"\.(?:c|h|cpp|hpp)$", prose_of_source,
+     'told(); /* It is\n * told. */\ntold("//told");\n', [2]),
+    (r"\.lua$", prose_of_lua, "told() -- It is told.\ntold()\n", [1]),
+    (r"\.md$", prose_of_page, "It is\ntold by `told`.\n\n```\ntold\n```\n", [2]),
+    (r"\.[1-8]$", prose_of_manual, ".Nm told\nIt is told.\n.Bd -literal\ntold\n.Ed\n", [2]),
+    (r"\.py$", prose_of_python, '"""It is\ntold."""\ntold("told")\t# told\n', [2, 3]),
+    (r"(?:\.(?:sh|awk)|(?:^|/)meson\.build)$", prose_of_script,
+     "#!/bin/told\n# It is told.\ntold=${told#told}\t# told\n", [2, 3]),
+    (r"\.mutant$", prose_of_mutant, "It is told.\n\n@@\n told\n+told\n@@\n-told\n", [1]),
+]
+
+
+def prose_of(name, text):
+    """Returns the text of a file with all but its prose blanked; None if it is of no kind."""
+    for names, prose, _, _ in KINDS:
+        if re.search(names, name):
+            return without_code(prose(text))
+    return None
+
+
+def read(path):
     with open(path, encoding="utf-8", errors="replace") as file:
-        text = file.read()
-    if path.endswith(SOURCES):
-        text = prose_of_source(text)
-    elif path.endswith(".lua"):
-        text = prose_of_lua(text)
-    else:
-        text = prose_of_page(text)
-    return without_code(text)
+        return file.read()
 
 
 def sentences(text):
@@ -112,7 +145,7 @@ def files(sources):
     if listed.returncode != 0:  # a release's archive
         names = [os.path.relpath(os.path.join(folder, name), sources)
                  for folder, _, found in os.walk(sources) for name in found]
-    return sorted(name for name in names if name.endswith(SOURCES + PAGES + (".lua",)))
+    return sorted(name for name in names if any(re.search(kind[0], name) for kind in KINDS))
 
 
 def main():
@@ -125,7 +158,13 @@ def main():
         print("%sok %d - the rule finds what breaks it, and passes what does not: %s" %
               ("" if finds and passes else "not ", number, rule[2]))
     number = len(RULES)
-    texts = {name: prose_of(os.path.join(sources, name)) for name in files(sources)}
+    for names, prose, text, expected in KINDS:
+        number += 1
+        found = [line for line, _ in breaks(RULES[0], without_code(prose(text)))]
+        failed |= found != expected
+        print("%sok %d - the prose of files is found, and their code is not: %s" %
+              ("" if found == expected else "not ", number, names))
+    texts = {name: prose_of(name, read(os.path.join(sources, name))) for name in files(sources)}
     for rule in RULES:
         number += 1
         found = ["%s:%d: %s" % (name, line, what) for name, text in texts.items()

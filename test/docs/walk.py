@@ -2,14 +2,15 @@
 
     walk.py SOURCES BUILD PAGE
 
-Runs all blocks of the page that are marked `sh`, in order, in one shell, in a copy of the sources. A
-command that fails ends the walk. A block that is marked `output` tells what the block before it
-prints: each of its lines has to be there, in this order; "..." stands for any text, spaces count as
-one, and lines may be in between that the page leaves out. `redlock` and the other programs of BUILD are in PATH, unless the
-page installs them itself: then the page names "meson install".
+Runs all blocks of the page that are marked `sh`, in order, in one shell, in a copy of the sources.
+A command that fails ends the walk. A block that is marked `output` is the output of the block
+before it: each of its lines must be printed, in this order; "..." matches any text, several spaces
+count as one, and there may be lines in between that the page leaves out. `redlock` and the other
+programs of BUILD are in PATH, unless the page installs them itself: then the page names "meson
+install".
 
-In the copy, the page's ports 7000 to 7099 are free ones. A system that has valkey-server alone gets
-redis-server and redis-cli under these names. All processes that the page leaves behind are ended.
+In the copy, free ports replace the page's ports 7000 to 7099. A system that has only valkey-server
+gets it under the names redis-server and redis-cli. All processes that the page leaves are ended.
 """
 
 import ctypes
@@ -46,7 +47,7 @@ def blocks_of(text):
 
 
 def steps_of(text):
-    """Returns [(line, commands, expected)]: each block of commands, with the lines it has to print."""
+    """Returns [(line, commands, expected)]: each block of commands with the lines it must print."""
     steps = []
     for line, kind, block in blocks_of(text):
         if kind == "sh":
@@ -63,8 +64,8 @@ RESERVED = []  # sockets that keep these ports reserved until the test ends
 
 def free_port():
     """
-    Returns a port below those that the kernel hands out by itself. Nobody else can bind it, a test
-    that runs beside this one, say, except servers that set SO_REUSEADDR, as ours do.
+    Returns a port below those that the kernel assigns. It stays reserved: other programs, such as a
+    test that runs at the same time, cannot bind it, except servers that set SO_REUSEADDR, as ours.
     """
     while True:
         reserved = socket.socket()
@@ -91,7 +92,7 @@ def with_free_ports(text):
 
 
 def copy_sources(sources, copy):
-    """Copies what git knows and what it does not ignore; without git, all but folders of builds."""
+    """Copies the files that git does not ignore; without git, all but build folders."""
     try:
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -111,7 +112,7 @@ def copy_sources(sources, copy):
 
 
 def stand_in(work):
-    """Returns a folder where programs of Valkey have the names of Redis, where those are missing."""
+    """Returns a folder in which programs of Valkey have the names of missing programs of Redis."""
     folder = os.path.join(work, "bin")
     os.mkdir(folder)
     for part in ("server", "cli"):
@@ -132,7 +133,7 @@ def environment(build, work, page):
 
 
 def children():
-    """Returns the processes whose parent we are: also those that lost theirs."""
+    """Returns our child processes, including adopted ones."""
     ours = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -146,7 +147,7 @@ def children():
 
 
 def end_children():
-    """Ends all that the page has left; what these leave in turn comes to us as well."""
+    """Ends all processes that the page has left, and those that these leave in turn."""
     while children():
         for process in children():
             try:
@@ -157,7 +158,7 @@ def end_children():
 
 
 def run(steps, copy, env, work):
-    """Runs all steps in one shell. Returns what each printed, up to the one that failed."""
+    """Runs all steps in one shell. Returns the output of each, up to the one that failed."""
     mark = f"walked-{random.getrandbits(64):016x}"
     script = ["set -e"]
     for number, (_, commands, _) in enumerate(steps):
@@ -185,7 +186,7 @@ def run(steps, copy, env, work):
 
 
 def missing_line(expected, printed):
-    """Returns the first line that was expected and is not there, or None."""
+    """Returns the first expected line that is missing, or None."""
     lines = iter([" ".join(line.split()) for line in printed.splitlines()])
     for line in filter(str.strip, expected):
         pattern = ".*".join(map(re.escape, " ".join(line.split()).split("...")))

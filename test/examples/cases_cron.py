@@ -1,4 +1,4 @@
-"""A job that many machines start: it runs on one of them."""
+"""A job that many machines start runs on one of them."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ class Machines:
         return len(self.file.read().splitlines())
 
     def is_run_by_first(self):
-        """Starts one machine, which a busy host may keep from asking in time."""
+        """Starts one machine, which a busy host may prevent from asking in time."""
         [first] = self.start(1)
         first.wait(0, 1)
         return self.runs() == 1

@@ -1,4 +1,4 @@
-"""Leaders that are told to end, die, hang, or lose the masters: no item is lost or done twice."""
+"""Leaders that are asked to end, die, hang, or lose the masters: no item is lost or done twice."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ class Company:
         self.programs.append(Program("leader", self.journal, masters=self.masters))
 
     def records(self):
-        """Reads the journal, and asserts that it tells of each item once, in order."""
+        """Reads the journal, and asserts that it has each item once, in order."""
         try:
             with open(self.journal, encoding="ascii") as file:
                 lines = file.read().splitlines(keepends=True)
@@ -92,8 +92,8 @@ def a_leader_that_is_killed_is_followed():
 def a_leader_that_hung_is_refused():
     company = Company(Masters())
     refused = 0
-    # Usually the item comes before the end of the lock, and finds the journal closed. If the
-    # process was stopped before it read a master's answer, it may learn of its loss first.
+    # Usually the next item is written before the loss is noticed, and the journal refuses it. If
+    # the process was stopped before it read a master's answer, it may notice the loss first.
     for _ in range(10):
         fence = company.await_progress()
         company.join()

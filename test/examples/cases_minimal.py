@@ -1,4 +1,4 @@
-"""The least that a careful program does."""
+"""The minimum that a careful program does."""
 
 from program import Program, refuses
 from stand import Masters, run, until

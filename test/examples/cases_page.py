@@ -1,4 +1,4 @@
-"""examples/README.md: its commands print what the page says, and the files are as it says."""
+"""The commands of examples/README.md print what the page says, and its statements on files hold."""
 
 import glob
 import os
@@ -28,7 +28,7 @@ def blocks(kind):
 
 
 def with_free_ports(commands):
-    """Replaces the page's ports by free ones."""
+    """Replaces the page's ports with free ones."""
     for port in set(re.findall(r"\b80\d\d\b", commands)):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""examples/cases/postgresql.sql in a PostgreSQL of the test's own, if there is one."""
+"""examples/cases/postgresql.sql in the test's own PostgreSQL, if it is installed."""
 
 import glob
 import os
@@ -58,7 +58,7 @@ class Database:
 
 
 class Session:
-    """A connection that has run the file, and answers one statement at a time."""
+    """A connection that has run the file, and executes one statement at a time."""
 
     def __init__(self, database):
         self.process = start(

@@ -1,4 +1,4 @@
-"""Accounts in SQLite, into which only the newest holder pays."""
+"""Accounts in SQLite: only the newest holder can pay into them."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from stand import Masters, adopt, run, until
 
 
 class Bank:
-    """A database, in a folder of its own."""
+    """A database in its own folder."""
 
     def __init__(self, masters):
         self.masters = masters
@@ -53,12 +53,12 @@ def a_holder_that_hung_is_refused():
         hung = bank.pay(1)
         until(lambda: bank.row() or not hung.is_running(), "it has read")
         hung.stop()
-        # While it hangs its key expires, and another process pays.
+        # While the process hangs, its key expires, and another process pays.
         bank.pay(20).wait(0)
         hung.signal(signal.SIGCONT)
         code = hung.wait(0, 1)
         balance = bank.row()[0]
-        # A busy host may stop it too late; it may also learn of its loss first.
+        # On a busy host it may be stopped too late, or notice the loss first.
         assert balance == (21 if code == 0 else 20), (code, balance)
         return code == 1 and "refused" in hung.said()
 

@@ -7,7 +7,7 @@ from stand import Masters, run, until
 
 
 def keys(count):
-    """Makes a file of jobs for twenty keys."""
+    """Makes a file of jobs for 20 keys."""
     file = tempfile.TemporaryFile(mode="w+")
     file.writelines(f"key:{number % 20}\n" for number in range(count))
     file.seek(0)

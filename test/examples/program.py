@@ -60,7 +60,7 @@ class Program:
 
 
 def refuses(name, *arguments, word):
-    """Asserts that the program ends at once, and says why."""
+    """Asserts that the program ends at once and prints the reason."""
     program = Program(name, *arguments)
     program.wait(1, 2)
     assert word in program.said(), f"{arguments}: {program.said()}"

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Lets libFuzzer search for inputs that break a promise:
+# Runs libFuzzer to search for inputs that break a promise:
 #
 #     sh test/fuzz/run.sh SECONDS BUILD_FOLDER [TARGET]...
 #
-# The folder is made with CC=clang and -Dfuzz=true when it is not there. Each target (uri, replies,
-# calls; all of them by default) runs for so many seconds, two side by side, on a copy of its
-# corpus, so that the checkout stays as it is. An input that breaks something is kept in
+# If the folder does not exist, it is created with CC=clang and -Dfuzz=true. Each target (uri,
+# replies, calls; the default is all) runs for SECONDS, two at a time, on a copy of its corpus, so
+# that the checkout does not change. An input that breaks a promise is stored in
 # BUILD_FOLDER/fuzz-findings, to be added to the corpus under a name that says what it found;
 # `BUILD_FOLDER/test/fuzz/fuzz-TARGET FILE` runs it again, with the log if REDLOCK_FUZZ_LOG is set.
 #
-# The last line is "N passed, N failed", over the targets; ends with 0 only if none failed.
+# The last line is "N passed, N failed", for the targets; exits with 0 only if none failed.
 set -eu
 export LC_ALL=C.UTF-8
 

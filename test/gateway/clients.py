@@ -37,7 +37,7 @@ def touch(folder, name):
 
 
 class Oddity:
-    """Grants a lock for 15 s, and answers all other requests in a way of its own, or just the first."""
+    """Grants a lock for 15 s if `grants` is set; gives each other request the same odd answer."""
 
     def __init__(self, answer, grants=True):
         self.answer, self.grants = answer, grants
@@ -66,7 +66,7 @@ class Oddity:
                 body = json.dumps({"id": "0" * 48, "validity_ms": 15000}, separators=",:")
                 head = f"HTTP/1.1 201 Created\r\nContent-Length: {len(body)}\r\n\r\n"
                 client.sendall(head.encode() + body.encode())
-            elif self.answer is None:  # a byte now and then, without end
+            elif self.answer is None:  # an endless answer, one byte at a time
                 client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n")
                 while not self.ended.wait(0.1):
                     client.sendall(b" ")
@@ -106,7 +106,7 @@ def a_job_runs_under_the_lock_and_one_at_a_time():
 
 
 def is_at_its_end(pipe):
-    """Returns whether no process has the other end of the pipe any more."""
+    """Returns whether no process still has the other end of the pipe."""
     os.set_blocking(pipe.fileno(), False)
     try:
         return os.read(pipe.fileno(), 1) == b""
@@ -115,7 +115,7 @@ def is_at_its_end(pipe):
 
 
 def a_job_that_lost_its_lock_is_ended():
-    """All of the job: also the parts of a pipeline, and those that do not end when asked to."""
+    """All processes of the job end: also in a pipeline, and if they ignore the request to end."""
     masters = Masters()
     gateway = Gateway(masters)
     endless = "while :; do sleep 0.05; done"
@@ -221,7 +221,7 @@ def a_token_is_shown():
 
 
 def a_signal_ends_the_job_before_the_lock():
-    """The job takes its time to end, and has the lock until then."""
+    """The job takes time to end, and keeps the lock until then."""
     masters = Masters()
     gateway = Gateway(masters)
     for client in CLIENTS:

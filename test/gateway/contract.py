@@ -1,4 +1,4 @@
-"""The HTTP contract: each path, method, status and field of openapi.json, and nothing beside it."""
+"""The HTTP contract: each path, method, status and field of openapi.json, and no others."""
 
 import os
 import threading
@@ -152,7 +152,7 @@ def what_is_not_there_is_reported():
 
 
 def head_is_get_without_a_body():
-    """On one connection: a body would be taken for the next answer."""
+    """All on one connection: a body would be read as the next answer."""
     gateway = Gateway(Masters())
     until(lambda: gateway.ask("GET", "/healthz").status == 200, "it grants locks")
     connection = gateway.connect()
@@ -265,7 +265,7 @@ def masters_that_refuse_the_gateway():
 
 
 def each_status_of_each_path_has_been_seen():
-    """Asks for the rest: tokens, hosts, too many pages; then counts all that has been seen."""
+    """Tests the rest: tokens, hosts, too many pages; then checks that everything was covered."""
     masters = Masters()
     paths = [(path, method) for path, method, _ in description.operations()]
     fill = lambda path: path.replace("{key}", "k").replace("{id}", "0" * 48)

@@ -77,14 +77,14 @@ class Browser:
         return self.evaluate("return document.querySelector(arguments[0]).innerText", selector)
 
     def until_text(self, selector, text):
-        """Looks until an element has a text in it; returns the whole."""
+        """Waits until an element contains a text; returns the whole text."""
         return rig.until(
             lambda: text in self.text(selector) and self.text(selector),
             f"{selector} has {text!r}",
         )
 
     def prefer(self, **preferences):
-        """Sets preferences of the user: prefers_color_scheme="dark"."""
+        """Sets preferences of the user, such as prefers_color_scheme="dark"."""
         features = [
             {"name": name.replace("_", "-"), "value": value} for name, value in preferences.items()
         ]
@@ -95,7 +95,7 @@ class Browser:
         )
 
     def resize(self, width, height):
-        """Sets the size of the page, as of a phone."""
+        """Sets the size of the page, for instance to that of a phone."""
         parameters = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
         self.send(
             "POST",
@@ -114,7 +114,7 @@ class Browser:
             file.write(base64.b64decode(self.send("GET", "/screenshot")))
 
     def complaints(self):
-        """Returns the errors of the console, such as of a policy that something breaks."""
+        """Returns the errors of the console, such as violations of the content policy."""
         entries = self.send("POST", "/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
 

@@ -1,4 +1,4 @@
-"""Slow clients, and those that break or ask for too much, harm nobody."""
+"""Slow clients, and clients that break off or ask for too much, do not affect others."""
 
 import signal
 import socket
@@ -161,7 +161,7 @@ def a_lock_that_is_granted_to_a_broken_connection_is_released():
 
 
 def a_lock_that_is_granted_while_the_connection_breaks_is_released():
-    """Both have happened when the gateway, which was stopped, looks again."""
+    """When the stopped gateway continues, it finds that both have happened."""
     for breaks in (lambda client: client.close(), reset):
         masters = Masters()
         gateway = Gateway(masters, timeout="60s")

@@ -10,7 +10,7 @@ from rig import LONG_MS, Gateway, Masters, read_answers, run, token_file, until
 
 
 def acquire_short(gateway, key):
-    """Acquires a lock of a short TTL: again, where a busy machine takes longer for that."""
+    """Acquires a lock with a short TTL; tries again if a busy machine needs longer than that."""
     return until(
         lambda: (gateway.ask("POST", f"/v1/locks/{key}", {"ttl_ms": 1000}).json or {}).get("id"),
         "a lock is acquired within its TTL",
@@ -48,7 +48,7 @@ def a_renewal_counts_from_its_call():
 
 
 def a_lock_goes_on_while_its_gateway_closes():
-    """Its holder has been promised its time, and cannot be told."""
+    """The holder was promised its time, and cannot be notified."""
     masters = Masters()
     first, second = Gateway(masters, "--drain", "50m"), Gateway(masters)
     lock = first.acquire("k", fenced=True)
@@ -100,7 +100,7 @@ def nobody_has_a_lock_of_a_closing_gateway_before_its_time():
 
 
 def renewals_do_not_hold_a_gateway_that_closes():
-    """A holder that never ends keeps its lock, and the gateway no longer than for --drain."""
+    """A holder that never ends keeps its lock, but delays the gateway's end only for --drain."""
     masters = Masters()
     gateway = Gateway(masters, "--drain", "4s")
     path = f"/v1/locks/k/{gateway.acquire('k')['id']}/renew"
@@ -180,7 +180,7 @@ def a_token_is_asked_for():
 
 
 def refuses_to_begin(masters, *arguments):
-    """Returns what the gateway says."""
+    """Returns the gateway's output."""
     ended = subprocess.run(
         [os.environ["GATEWAY"], *arguments],
         env=dict(os.environ, REDLOCK_NODES=",".join(masters.uris)),

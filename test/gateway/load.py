@@ -1,4 +1,4 @@
-"""Ten thousand requests without an error, from clients that keep connections and that do not."""
+"""10,000 requests without an error, from clients that keep connections and clients that do not."""
 
 import os
 import threading
@@ -15,7 +15,7 @@ def share(total, number):
 
 
 def run_clients(serve):
-    """Runs serve(number) in as many threads as there are clients; none may fail."""
+    """Runs serve(number) in one thread per client; none may fail."""
     failures = []
 
     def guarded(number):

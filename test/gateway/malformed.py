@@ -1,4 +1,4 @@
-"""Requests that are too large, broken, or odd: each is refused, and harms nobody."""
+"""Requests that are too large, broken, or odd are refused, and do not affect others."""
 
 import json
 import random
@@ -72,7 +72,7 @@ def odd_requests_are_refused():
 
 
 def what_ends_in_doubt_is_refused_and_ends_its_connection():
-    """A proxy in front may see the end of such a request elsewhere, and let another one through."""
+    """A proxy may see the end of such a request elsewhere, and let another request through."""
     gateway = Gateway(Masters())
     hidden = b"POST /v1/locks/hidden HTTP/1.1\r\n" + HEAD + b"\r\n"
     length = b"%d\r\n" % len(hidden)

@@ -1,4 +1,4 @@
-"""The page for Prometheus: what adds up, and what promtool says where it is installed."""
+"""The page for Prometheus: its sums are right, and promtool, if installed, accepts it."""
 
 import re
 import shutil

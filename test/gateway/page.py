@@ -1,6 +1,6 @@
 """The page in headless Chromium, while masters go down and come back.
 
-With a file's name in REDLOCK_TEST_SCREENSHOT a screenshot is left there: the one in the README.
+If REDLOCK_TEST_SCREENSHOT names a file, the screenshot for the README is written there.
 """
 
 import os
@@ -80,7 +80,7 @@ def texts_are_texts():
 
 
 def keys_are_shown_in_their_script():
-    """What cannot be read, or is not seen, stands there as in a path, and so does each "%"."""
+    """Unreadable and invisible characters are shown as they are in a path, and so is each "%"."""
     _, gateway, browser = show(count=1)
     keys = {
         "%E9%8D%B5%20%D0%BA%D0%BB%D1%8E%D1%87": "\u9375 \u043a\u043b\u044e\u0447",

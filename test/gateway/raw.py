@@ -9,7 +9,7 @@ HEAD = b"Host: localhost\r\n"
 
 
 def is_served(gateway):
-    """Asserts that a good client has what it asks for."""
+    """Asserts that a good client gets what it asks for."""
     gateway.release(gateway.acquire("good"))
 
 
@@ -18,7 +18,7 @@ def status_of(text):
 
 
 def exchange(gateway, text, half_closes=True):
-    """Sends bytes, and returns all that comes back until the connection ends."""
+    """Sends bytes, and returns all bytes that are received until the connection ends."""
     with gateway.dial() as client:
         try:
             client.sendall(text)
@@ -41,6 +41,6 @@ def post(key, body="", more=b""):
 
 
 def reset(client):
-    """Closes by a reset."""
+    """Closes the connection by a reset."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()

@@ -1,4 +1,4 @@
-"""What the tests of the gateway share beside stand.py: gateways, and requests.
+"""Gateways and requests for the tests of the gateway, in addition to stand.py.
 
 The environment has the paths of the programs: GATEWAY, MASTERS and SOURCES.
 """
@@ -127,7 +127,7 @@ def token_file(*tokens):
 
 
 def read_answers(client):
-    """Reads a socket to its end; a reset is an end, too."""
+    """Reads a socket to its end; a reset is also an end."""
     text = b""
     try:
         while True:

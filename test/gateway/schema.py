@@ -1,4 +1,4 @@
-"""Checks values against the schemas of an OpenAPI file, and notes what has been seen of them."""
+"""Checks values against the schemas of an OpenAPI file, and records which parts were seen."""
 
 import json
 import re
@@ -47,7 +47,7 @@ class Description:
         }
 
     def find(self, path):
-        """Returns the path of the file that a request's path is one of, or None."""
+        """Returns the path in the file that matches a request's path, or None."""
         for template in self.document["paths"]:
             pattern = re.sub(r"\\\{[a-z]+\\\}", "[^/]+", re.escape(template))
             if re.fullmatch(pattern, path):
@@ -57,7 +57,7 @@ class Description:
     def check_answer(self, method, path, answer):
         """Checks an answer, and notes it."""
         template = self.find(path)
-        is_head = method == "HEAD"  # as GET, but for the body
+        is_head = method == "HEAD"  # as GET, without the body
         method = "GET" if is_head else method
         operation = self.document["paths"].get(template, {}).get(method.lower())
         if operation is None:  # 404 and 405, which the file describes in its text

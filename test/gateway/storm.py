@@ -1,4 +1,4 @@
-"""Clients that break at any instant, masters that stop, and an end in the middle of it."""
+"""Clients that break off at any instant, masters that stop, and a gateway that ends meanwhile."""
 
 import os
 import random
@@ -18,7 +18,7 @@ def request(method, path, body=""):
 
 
 class Client:
-    """Sends requests one after the other, reads some answers, and leaves at some instant."""
+    """Sends requests one after the other, reads some answers, and closes at a random instant."""
 
     def __init__(self, gateway, seed):
         self.gateway = gateway

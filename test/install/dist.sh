@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a release's tarball of the present sources, and builds and tests from it. Prints TAP.
+# Makes a release tarball of the present sources, and builds and tests from it. Prints TAP.
 # usage: dist.sh SOURCE-FOLDER
 set -eu
 export LC_ALL=C
@@ -26,7 +26,7 @@ list_files() {
         find . -type f ! -path './build*' ! -path './.git/*' | sed 's|^\./||'
 }
 
-# `meson dist` packs what was committed, so it runs in a repository made for it.
+# `meson dist` packs only committed files, so it runs in a temporary repository.
 make_tarball() {
     mkdir "$repository"
     (cd "$source" && list_files | while IFS= read -r file; do
@@ -42,7 +42,7 @@ make_tarball() {
         (cd "$folder/build/meson-dist" && sha256sum --check "$tarball.sha256sum")
 }
 
-# The tarball has every file of the repository, and no other.
+# The tarball has each file of the repository, and no others.
 check_content() {
     tar -xf "$tarball" -C "$folder" &&
         diff --recursive --brief --exclude=.git "$repository" "$tree"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks the pages of the Debian package libredlock-dev: a file of lib/doc or examples that one of
-# them names, to be read or copied, is in the package too. Links to other folders are for those who
-# have the sources; manuals are where man finds them, and the demos need the tests.
+# Checks the pages of the Debian package libredlock-dev: each file of lib/doc or examples that a
+# page names must be in the package too. Exceptions are links to other folders, which need the
+# sources, manuals, which man finds elsewhere, and the demos, which need the tests.
 #
 #     pages.sh [FOLDER]      /usr/share/doc/libredlock-dev, unless named
 set -eu
@@ -9,7 +9,7 @@ export LC_ALL=C.UTF-8
 
 cd "${1:-/usr/share/doc/libredlock-dev}"
 
-# links_of PAGE: prints the files that it names, one a line; code has none
+# links_of PAGE: prints the files that it names, one per line; code has no links
 links_of() {
     awk '
         /^```/ { is_code = !is_code }
@@ -23,7 +23,7 @@ links_of() {
         }' "$1"
 }
 
-# list_missing: prints each page with a file that it names and that is missing
+# list_missing: prints each page with a missing file that it names
 list_missing() {
     find . -name '*.md' | sort | while read -r page; do
         links_of "$page" | while read -r link; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the library under temporary prefixes, whose names have blanks, and uses it from there in
-# each way that a program can. Prints TAP.
+# Installs the library under temporary prefixes, whose names have blanks, and uses it in all the
+# ways that a program can. Prints TAP.
 # usage: prefix.sh SOURCE-FOLDER
 set -eu
 export LC_ALL=C
@@ -36,7 +36,7 @@ reinstall_library() {
     meson configure "$build" "$@" && meson install -C "$build"
 }
 
-# there FOLDER COMMAND...: with the library in FOLDER, and its files in FOLDER/lib
+# there FOLDER COMMAND...: runs the command with the library in FOLDER, and its files in FOLDER/lib
 there() {
     place=$1
     shift
@@ -74,7 +74,7 @@ check_static_alone() {
     [ -z "$(find "$prefix" -name 'libredlock.so*')" ] || fail "the shared library was installed"
 }
 
-# as_moved COMMAND...: as a package that may be unpacked anywhere
+# as_moved COMMAND...: runs the command after the prefix was moved, as with a relocatable package
 as_moved() {
     moved="$folder/another place"
     mv "$prefix" "$moved"
@@ -91,7 +91,7 @@ use_moved_pkg_config() {
         "$folder/moved"
 }
 
-# check_libdir LIBDIR: CMake must find the other folders from there
+# check_libdir LIBDIR: checks that CMake finds the other folders from there
 check_libdir() {
     reinstall_library -Dlibdir="$1" || return 1
     libdir=$1
@@ -101,7 +101,7 @@ check_libdir() {
 }
 
 use_cmake_program=$(command -v cmake || true)
-# cmake_check NAME COMMAND...: a check, if CMake is installed
+# cmake_check NAME COMMAND...: runs a check if CMake is installed
 cmake_check() {
     if [ -n "$use_cmake_program" ]; then
         tap_check "$@"

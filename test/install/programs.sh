@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what was built, under a temporary folder (DESTDIR) whose name has a blank, and looks at
-# the programs, manuals and completions there. Prints TAP.
+# Installs a build under a temporary folder (DESTDIR) whose name has a blank, and checks the
+# programs, manuals and completions there. Prints TAP.
 # usage: programs.sh SOURCE-FOLDER BUILD-FOLDER
 set -eu
 export LC_ALL=C.UTF-8
@@ -20,7 +20,7 @@ fail() {
     return 1
 }
 
-# option NAME: of the build
+# option NAME: prints the value of an option of the build
 option() {
     meson introspect "$build" --buildoptions | python3 -c '
 import json, sys
@@ -31,7 +31,7 @@ install_all() {
     DESTDIR=$root meson install -C "$build" --no-rebuild
 }
 
-# check_program NAME: that it starts
+# check_program NAME: checks that it starts
 check_program() {
     LD_LIBRARY_PATH=$libdir "$prefix/bin/$1" --help
 }
@@ -55,7 +55,7 @@ check_manuals() {
     done
 }
 
-# Each option that a program's help names is in its manual.
+# Each option of a program's help is in its manual.
 check_options() {
     for manual in "$prefix"/share/man/man1/*; do
         program=$(basename "$manual" .1)
@@ -67,8 +67,7 @@ check_options() {
     done
 }
 
-# Loads it as the package bash-completion does, when `redlock` is to be completed for the first
-# time.
+# Loads it as the package bash-completion does when it completes `redlock` for the first time.
 check_bash() {
     file=$prefix/share/bash-completion/completions/redlock
     # shellcheck disable=SC2016
@@ -76,7 +75,7 @@ check_bash() {
         _redlock && echo "${COMPREPLY[*]}"' - "$file" | grep -qx 'dev doctor'
 }
 
-# Zsh loads a function of its folder as a completion by its name, and its first line.
+# Zsh identifies a completion by the name and the first line of a file in its folder.
 check_zsh() {
     head -n 1 "$prefix/share/zsh/site-functions/_redlock" | grep -qx '#compdef redlock'
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Uses the library as a meson subproject of another project, in a folder whose name has a blank,
-# without a network: as a shared library and as a static one, by the project's default_library and
-# by the default_options of the dependency. Prints TAP.
+# without a network: as a shared and as a static library, selected by the project's default_library
+# and by the default_options of the dependency. Prints TAP.
 # usage: subproject.sh SOURCE-FOLDER
 set -eu
 export LC_ALL=C
@@ -47,7 +47,7 @@ build() {
         return 1
         ;;
     esac
-    # A program that did not ask for the project's own tests must not get them.
+    # A program that did not enable the project's own tests must not get them.
     if [ -n "$(find "$folder/build" -name '*.p' -path '*test*')" ]; then
         echo "the subproject's own tests are built"
         return 1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Uses the programs that are found in PATH, on throwaway masters: a command under a lock, a lock
-# over HTTP, and the benchmark. Prints TAP. Needs redis-server (or REDLOCK_SERVER) and curl.
+# Uses the programs in PATH on throwaway masters: a command under a lock, a lock over HTTP, and the
+# benchmark. Prints TAP. Needs redis-server (or REDLOCK_SERVER) and curl.
 # usage: tools.sh
 set -eu
 export LC_ALL=C.UTF-8
@@ -13,7 +13,7 @@ quietly() {
     "$@" >"$folder/said" 2>&1
 }
 
-# first_line FILE: waits for it, up to 30 s
+# first_line FILE: waits up to 30 s for it, and prints it
 first_line() {
     # The file's name is an argument of the inner shell.
     # shellcheck disable=SC2016
@@ -21,7 +21,7 @@ first_line() {
 }
 
 running=
-# stop PID: exits with its exit code
+# stop PID: ends the process, and returns its exit code
 stop() {
     kill -TERM "$1"
     wait "$1"

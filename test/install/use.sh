@@ -1,12 +1,12 @@
 #!/bin/sh
-# Builds the smallest program with the installed library, as users of one build system do, and runs
-# it: once with the shared library, and once with the static one.
+# Builds a minimal program with the installed library, as users of one build system do, and runs it:
+# once with the shared library, and once with the static one.
 #
 #     use.sh pkg-config | c++ | cmake | meson
 #
-# It is the library that pkg-config and CMake find: PKG_CONFIG_PATH and CMAKE_PREFIX_PATH may say
-# where. The loader has to find it too (LD_LIBRARY_PATH). With ONLY=static, only the static library
-# is installed, and the flags for the shared one have to lead there.
+# Uses the library that pkg-config and CMake find: set PKG_CONFIG_PATH and CMAKE_PREFIX_PATH if
+# necessary. The loader must find it too (LD_LIBRARY_PATH). With ONLY=static, only the static
+# library is installed, and the flags for the shared one must select it.
 set -eu
 export LC_ALL=C
 
@@ -22,7 +22,7 @@ fail() {
     exit 1
 }
 
-# check PROGRAM shared|static: that it runs, and has the library as it should
+# check PROGRAM shared|static: checks that it runs, and is linked with the library in this way
 check() {
     "$1" || fail "$(basename "$1") fails"
     needed=$(readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(libredlock[^]]*\)\]/\1/p')
@@ -38,12 +38,13 @@ compile() {
         fail "$(basename "$1"): does not link"
 }
 
-# variable NAME: of redlock.pc; pkg-config puts a backslash before a blank
+# variable NAME: prints a variable of redlock.pc; pkg-config puts a backslash before a blank
 variable() {
     eval "echo $(pkg-config --variable="$1" redlock)"
 }
 
-# check_flags FLAG...: those for the shared library name no other library, and need no other's file
+# check_flags FLAG...: checks that the flags for the shared library need no other library and no
+# other library's file
 check_flags() {
     for flag in "$@"; do
         case $flag in
@@ -66,12 +67,12 @@ use_pkg_config() {
     flags=$(pkg-config --static --cflags --libs redlock)
     compile "$work/static" "$(echo "$flags" | sed 's/-lredlock/-l:libredlock.a/')"
     check "$work/static" static
-    # Glibc warns that it would still load parts of itself.
+    # Glibc warns that it still loads parts of itself at run time.
     compile "$work/all-static" "-static $flags"
     check "$work/all-static" static
 }
 
-# The header for C++ calls libevent too.
+# The C++ header calls libevent, too.
 use_cpp() {
     for standard in c++17 c++20; do
         eval "${CXX:-c++} -std=$standard -Wall -Wextra -Werror -o \"\$work/\$standard\" \

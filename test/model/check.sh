@@ -1,12 +1,12 @@
 #!/bin/sh
-# Searches the models with spin, in each configuration of the table below, and compares what it finds
-# with what is expected. Prints TAP; ends with 0 only if all is as expected.
+# Searches the models with spin, in each configuration of the table below, and compares the results
+# with the expected ones. Prints TAP; exits with 0 only if all results are as expected.
 #
-#     sh test/model/check.sh FOLDER [NAME]...     the suite, or only these; FOLDER is made if needed
+#     sh test/model/check.sh FOLDER [NAME]...     the suite, or only these; creates FOLDER if needed
 #     sh test/model/check.sh FOLDER large         the larger searches, minutes each
 #     sh test/model/check.sh FOLDER trace NAME    a violation, step by step
 #
-# Each run works in FOLDER/NAME and leaves its verifier, its report and its trail there.
+# Each run works in FOLDER/NAME, and keeps its verifier, its report and its trail there.
 set -euf
 export LC_ALL=C
 
@@ -14,10 +14,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 # GROUP NAME EXPECTED SWITCHES...
 #
-# EXPECTED: "holds", and then the search must have been exhaustive; or the property that must be
-# violated; a probe's is "unseen". With NAMED the search is breadth first, for the shortest trace,
-# and nodes and clients keep their names. With FENCES it is fences.pml, with IN_QUEUE waiting.pml,
-# otherwise redlock.pml. With SERVED cycles are searched for, on which a waiter waits for ever.
+# EXPECTED is "holds" (the search must then have been exhaustive), or the property that must be
+# violated; for a probe, "unseen". With NAMED the search is breadth first, for the shortest trace,
+# and nodes and clients keep their names. With FENCES the model is fences.pml, with IN_QUEUE
+# waiting.pml, otherwise redlock.pml. SERVED searches for cycles on which a waiter waits forever.
 table() {
     cat <<'END'
 suite two_clients         holds       TTL=3 QUEUE=3 LOSSES RESTARTS AMNESIA_DELAYED
@@ -120,17 +120,17 @@ usage() {
     exit 2
 }
 
-# field REPORT PATTERN: the first number of the line that has PATTERN
+# field REPORT PATTERN: prints the first number of the line that has PATTERN
 field() {
     sed -n "s/^$2.*/\1/p" "$1" | head -n 1
 }
 
-# as_options SWITCH...: for spin
+# as_options SWITCH...: prints the switches as options of spin
 as_options() {
     printf ' -D%s' "$@"
 }
 
-# model_of SWITCH...: the file's name
+# model_of SWITCH...: prints the name of the model's file
 model_of() {
     case " $* " in
     *' FENCES '*) echo fences.pml ;;
@@ -166,7 +166,8 @@ search() {
     ./pan -w24 $depth >report 2>&1
 }
 
-# found: the result of the search in this folder: "holds", the property's name, or why there is none
+# found: prints the result of the search in this folder: "holds", the property's name, or why there
+# is no result
 found() {
     if [ ! -f report ]; then
         echo 'not built'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks that one seed gives one trace, byte for byte, whatever ran before it.
+# Checks that a seed always gives the same trace, byte for byte, regardless of the runs before.
 set -eu
 
 sim=$1
@@ -14,7 +14,7 @@ for profile in kept broken guarded moving load; do
     "$sim" --seeds 6..7 --profile "$profile" --trace >"$folder/both"
     for file in again both; do
         n=$((n + 1))
-        # Without the summary, which contains the duration of the run.
+        # The summary is left out, because it contains the duration of the run.
         grep -E '^[0-9]+\.[0-9]{6} ' "$folder/once" >"$folder/expected"
         grep -E '^[0-9]+\.[0-9]{6} ' "$folder/$file" | sed -n '/ seed 7: /,$p' >"$folder/seen"
         if [ -s "$folder/expected" ] && cmp -s "$folder/expected" "$folder/seen"; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the worlds of found.txt and, for each profile, a range of seeds drawn by the commit, so that
-# each commit tries others. Exits with 0 only if no world violates an invariant.
+# Runs the worlds of found.txt and, for each profile, a range of seeds that depends on the commit,
+# so that each commit tests others. Exits with 0 only if no world violates an invariant.
 #
 #     sh test/sim/worlds.sh REDLOCK_SIM [JOBS]
 set -eu
@@ -13,7 +13,7 @@ here=$(dirname "$0")
 commit=$(git -C "$here" rev-parse --short=7 HEAD 2>/dev/null || echo 0)
 draw=$((0x$commit % 100))
 
-# range PROFILE COUNT: the range in four pieces
+# range PROFILE COUNT: prints the range in four pieces
 range() {
     piece=$(($2 / 4))
     for i in 0 1 2 3; do

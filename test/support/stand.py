@@ -1,7 +1,7 @@
-"""What tests in Python share: TAP, processes that end with the test, and masters.
+"""TAP, processes that end with the test, and masters, for tests in Python.
 
-A test is a function whose name tells what must hold. MASTERS in the environment is the path of
-ordered-masters. Nothing waits for time: until() looks again until a condition holds.
+A test is a function whose name says what must hold. MASTERS in the environment is the path of
+ordered-masters. Tests do not wait for fixed times: until() checks a condition until it holds.
 """
 
 import ctypes
@@ -19,12 +19,12 @@ _alive = []  # the newest last
 
 
 def adopt(thing):
-    """Has thing.end() called at the end of the test."""
+    """Makes the end of the test call thing.end()."""
     _alive.append(thing)
 
 
 def until(condition, what):
-    """Looks until the condition holds, and returns its value."""
+    """Waits until the condition holds, and returns its value."""
     begun = time.monotonic()
     while True:
         value = condition()

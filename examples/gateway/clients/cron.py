@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a job under a lock of a gateway: cron.py KEY COMMAND [ARGUMENT]...
-Exits as the job does; with 75 if others hold the lock, with 69 if the gateway cannot tell.
-REDLOCK_GATEWAY is the gateway's URL, REDLOCK_GATEWAY_TOKEN_FILE a file as its --token-file is."""
+Exits as the job does; with 75 if others hold the lock, with 69 if the gateway gives no answer.
+REDLOCK_GATEWAY is the gateway's URL; REDLOCK_GATEWAY_TOKEN_FILE is a file of tokens."""
 import json, os, signal, subprocess, sys, threading, time
 from urllib import error, parse, request
 
@@ -9,7 +9,7 @@ url = os.environ.get("REDLOCK_GATEWAY", "http://127.0.0.1:8520")
 url += "/v1/locks/" + parse.quote(sys.argv[1], safe="")
 headers = {"Content-Type": "application/json"}
 
-def now():  # no step of a clock moves it, and it goes on while the machine sleeps
+def now():  # clock steps do not change it, and it goes on while the machine sleeps
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 def say(*words, code=0):
@@ -17,7 +17,7 @@ def say(*words, code=0):
     return code
 
 def ask(method, path="", body=None, within=8):
-    """Returns status and fields of the answer; 0 and why, if there is none, or not a whole one."""
+    """Returns status and fields of the answer; 0 and the reason if there is no complete answer."""
     result = [(0, {"detail": "no answer in time"})]
 
     def run():
@@ -29,10 +29,10 @@ def ask(method, path="", body=None, within=8):
                 answer = refusal
             with answer:
                 result[0] = answer.code, dict(json.loads(answer.read() or "{}"))
-        except Exception as problem:  # whatever it is: the job must not outlive its lock
+        except Exception as problem:  # of any kind: the job must not outlive its lock
             result[0] = 0, {"detail": str(problem) or type(problem).__name__}
 
-    thread = threading.Thread(target=run, daemon=True)  # its timeout is for each byte, not for all
+    thread = threading.Thread(target=run, daemon=True)  # its timeout applies to each byte only
     thread.start()
     thread.join(within)
     return result[0]
@@ -41,7 +41,7 @@ def send(number):
     try:
         os.killpg(job.pid, number)
     except OSError:
-        pass  # nothing of the job is left, or it is another user's by now
+        pass  # no process of the job is left, or it has changed its user
 
 signals = []
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -55,7 +55,7 @@ try:
 except (OSError, ValueError, IndexError) as problem:
     sys.exit(say(f"there is no token in {path}: {problem}", code=69))
 
-begun = now()  # the lock is counted from before the request
+begun = now()  # the lock's time counts from before the request
 status, fields = ask("POST", body=b'{"ttl_ms": 30000, "owner": "cron"}')
 try:
     validity = fields["validity_ms"] / 1000
@@ -66,7 +66,7 @@ job = watch = None
 try:
     if signals:
         code = 128 + signals[0]
-    else:  # a session of its own: a signal reaches all of a pipeline, or of a loop
+    else:  # its own session: a signal reaches all processes of a pipeline or a loop
         job = subprocess.Popen(sys.argv[2:], start_new_session=True)
         words = ["sh", "-c", 'read -r _ || kill -s KILL -- "-$0"', str(job.pid)]  # if this is killed
         watch = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
@@ -77,7 +77,7 @@ while job and job.poll() is None:
     if signals:
         signals.clear()
         send(signal.SIGTERM)
-    if kill_at is None and next_at <= now() < until - 5:  # renew three times in a TTL
+    if kill_at is None and next_at <= now() < until - 5:  # renew 3 times per TTL
         asked = now()
         status, fields = ask("POST", "/renew", within=2)
         until = asked + validity if status == 200 else until
@@ -94,7 +94,7 @@ while job and job.poll() is None:
         pass
 if job:
     code = job.returncode if job.returncode >= 0 else 128 - job.returncode
-    send(signal.SIGKILL)  # what the job left running
+    send(signal.SIGKILL)  # processes that the job left running
 if watch:
     watch.communicate(b"\n")
 status, fields = ask("DELETE")

@@ -1,17 +1,19 @@
-# Prints a script as servers are sent it: with its parts in place of "--@needs NAME...", and texts in
-# place of @NAME@; without empty lines, and without comments, which stand on lines of their own.
+# Prints a script in the form that is sent to servers: with its parts in place of "--@needs
+# NAME...", and texts in place of @NAME@; without empty lines and comments. Each comment has its own
+# line.
 #
 #     awk -v folder=FOLDER -f assemble.awk HEADER... FOLDER/a.lua
 #
-# The part NAME is FOLDER/parts/NAME.lua: local definitions at the beginning of the line, and the
-# parts that they need in turn. A part stands once in a script, behind those it needs, and without
-# the definitions that the script does not use: a definition takes the server time in each call.
+# The part NAME is FOLDER/parts/NAME.lua: local definitions that begin at the beginning of a line,
+# and the parts that they need in turn. A script contains a part once, after the parts that it
+# needs, and without definitions that the script does not use: each definition costs the server time
+# in each call.
 #
-# Parts that only some calls need are needed by a function, on an indented line. They then stand in
-# the function, but for those that the script has at this place already, and only calls of the
-# function pay for them.
+# A part that only some calls need is needed by a function, on an indented line. It is then put into
+# the function, unless the script already has it at this place, and only calls of the function pay
+# for it.
 #
-# An @NAME@ is that of a C macro, #define NAME "text", in one of the headers.
+# NAME in @NAME@ is a C macro, #define NAME "text", in one of the headers.
 
 function fail(message) {
     if (!failed) {
@@ -21,7 +23,7 @@ function fail(message) {
     exit 1
 }
 
-# Puts the texts of macros into a line.
+# Replaces the macros in a line by their texts.
 function fill(line, place,    name) {
     while (match(line, /@[A-Z_]+@/)) {
         name = substr(line, RSTART + 1, RLENGTH - 2)
@@ -35,11 +37,11 @@ function fill(line, place,    name) {
 
 function file_of(name) { return folder "/parts/" name ".lua" }
 
-# Returns the names of a line "--@needs NAME...", or "" of another line.
+# Returns the names in a line "--@needs NAME..."; "" for any other line.
 function needs_of(line) { return sub(/^ *--@needs /, "", line) ? line : "" }
 
-# Keeps a line of a file, with the number of its definition, and reads the parts that the line needs.
-# The lines of a script are one definition, number 0, which is used.
+# Stores a line of a file with the number of its definition, and reads the parts that the line
+# needs. The lines of a script are one definition, number 0, which is used.
 function keep(file, line, number,    i, names, count) {
     lines[file, ++line_count[file]] = line
     number_of[file, line_count[file]] = number
@@ -49,7 +51,7 @@ function keep(file, line, number,    i, names, count) {
     }
 }
 
-# Notes which names a line "local ..." at the beginning of a definition defines.
+# Records the names that a line "local ..." at the beginning of a definition defines.
 function define(file, line, number,    names, count, i) {
     sub(/^local (function )?/, "", line)
     sub(/[(=].*$/, "", line)
@@ -61,7 +63,7 @@ function define(file, line, number,    names, count, i) {
     }
 }
 
-# Reads a part, and those it needs.
+# Reads a part, and the parts that it needs.
 function read_part(name, place,    file, line, got, number, at) {
     file = file_of(name)
     if (file in is_read) {
@@ -89,7 +91,8 @@ function read_part(name, place,    file, line, got, number, at) {
     is_read[file] = 1
 }
 
-# Marks the definitions of the names in a line but for its strings, and of the names in these.
+# Marks the definitions of the names in a line, without its strings, and of the names in these
+# definitions.
 function use(line,    word, found, count, i) {
     gsub(/"[^"]*"/, "", line)
     gsub(/'[^']*'/, "", line)
@@ -119,7 +122,7 @@ function use_definition(definition,    part, i) {
     }
 }
 
-# Tells whether a scope is another one, or inside it.
+# Returns whether a scope is another one, or inside it.
 function is_inside(scope, outer) {
     while (scope != outer && scope != 0) {
         scope = parent[scope]
@@ -127,7 +130,7 @@ function is_inside(scope, outer) {
     return scope == outer
 }
 
-# Prints the parts of a line "--@needs NAME..." of a file, but for those that the scope has.
+# Prints the parts of a line "--@needs NAME..." of a file, except those that the scope has.
 function print_parts(line, file, scope,    names, count, i, j, other, has_it) {
     count = split(needs_of(line), names, / +/)
     for (i = 1; i <= count; i++) {
@@ -147,7 +150,7 @@ function print_parts(line, file, scope,    names, count, i, j, other, has_it) {
     }
 }
 
-# Prints the lines of a file that are used, each part in a scope: that of the script, or of a function.
+# Prints the used lines of a file, each part in a scope: that of the script or of a function.
 function print_file(file, scope,    i, line) {
     for (i = 1; i <= line_count[file]; i++) {
         line = lines[file, i]
@@ -165,7 +168,7 @@ function print_file(file, scope,    i, line) {
     }
 }
 
-# Has no name be defined by two parts of a scope.
+# Fails if two parts of a scope define the same name.
 function record_name(file, line, i, scope,    name) {
     if (file == script || !sub(/^local (function )?/, "", line)) {
         return

@@ -3,9 +3,9 @@
 #
 #     sh embed.sh ROOT OUTPUT SCRIPT...
 #
-# ROOT is the project's folder: its headers have the texts that scripts and C share. A script's file
-# is named like its enumerator: take.lua is SCRIPT_TAKE. OUTPUT compiles only if each enumerator has
-# a file, and each file an enumerator.
+# ROOT is the project's folder; its headers define the texts that scripts and C share. A script's
+# file is named after its enumerator: take.lua is SCRIPT_TAKE. OUTPUT compiles only if each
+# enumerator has a file, and each file has an enumerator.
 set -eu
 export LC_ALL=C
 
@@ -17,7 +17,7 @@ text=$output.text
 table=$output.new
 trap 'rm -f "$text" "$table"' EXIT
 
-# embed FILE: prints its row of the table
+# embed FILE: prints the file's row of the table
 embed() {
     awk -v folder="$folder" -f "$folder/assemble.awk" \
         "$root/lib/wire/script.h" "$root/include/redlock.h" "$1" >"$text"

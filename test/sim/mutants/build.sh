@@ -1,11 +1,10 @@
 #!/bin/sh
 # Builds the simulator with one deliberate bug: edits a copy of the library's sources (mutate.awk),
-# embeds its scripts again, compiles the files that the edits change, and links them in front of all
-# others.
+# embeds its scripts again, compiles the changed files, and links them before all others.
 #
 #     build.sh CC ROOT MUTANT OUTPUT FOLDER OBJECTS-AND-LIBRARIES...
 #
-# An edit whose old text is missing, or occurs twice, is an error: the mutant must be adapted.
+# If the old text of an edit is missing or occurs twice, it is an error: the mutant must be adapted.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -28,7 +27,7 @@ sh "$folder/lib/wire/scripts/embed.sh" "$folder" "$folder/$scripts" \
     "$folder"/lib/wire/scripts/*.lua
 changed=$(echo "$changed" | sed "s|.*\.lua\$|$scripts|" | sort -u)
 case $changed in
-*.h*) # includers: all but the outside, which the simulator replaces
+*.h*) # all that may include it: all sources except the outside, which the simulator replaces
     changed=$(cd "$folder" && find lib -name '*.c' ! -path 'lib/io/*')
     ;;
 esac

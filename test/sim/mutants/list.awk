@@ -1,8 +1,8 @@
-# Prints an entry of C for each mutant: its name, and the world that its file names, if it names one.
+# Prints a C entry for each mutant: its name, and the world in its file, if there is one.
 #
 #     awk -f list.awk FOLDER/a.mutant... >mutant_list.h
 #
-# "World: guarded 337" is the profile and the seed in which the mutant was caught last. The line
+# "World: guarded 337" is the profile and the seed in which the mutant was last caught. The line
 # precedes the first edit.
 
 function print_entry() {

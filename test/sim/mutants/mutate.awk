@@ -3,8 +3,8 @@
 #     awk -f mutate.awk FOLDER/a.mutant SOURCE...
 #
 # A mutant is a sentence and one or more edits. An edit begins with a line "@@"; its lines begin
-# with " " (kept), "-" (removed) or "+" (added). The lines of " " and "-" must occur exactly once in
-# all sources: a mutant is not tied to a file, so that code may move.
+# with " " (kept), "-" (removed) or "+" (added). The lines with " " and "-" must occur exactly once
+# in all sources. A mutant does not name a file, so that code may move.
 
 function fail(message) {
     print mutant ": " message > "/dev/stderr"
@@ -12,7 +12,7 @@ function fail(message) {
     exit 1
 }
 
-# Ends the edit that is being read.
+# Completes the edit that is being read.
 function end_edit() {
     if (edits > 0 && before[edits] == after[edits]) {
         fail("edit " edits " changes nothing")

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs all mutants and writes into each file the world in which it was caught: worlds change with
-# the library, and a mutant that is no longer caught in its world must be searched for.
+# Runs all mutants, and writes the world in which each was caught into its file: worlds change with
+# the library, and for a mutant that its world no longer catches a new world must be found.
 #
 #     sh test/sim/mutants/record.sh BUILD
 set -eu
@@ -12,7 +12,7 @@ text=$(mktemp)
 trap 'rm -f "$found" "$text"' EXIT
 
 "$1/test/sim/redlock-sim" --mutants --seeds 1..20000 | tee "$found" >&2
-# "caught   NAME PROFILE seed SEED: ..."; a mutant that hangs or crashes has no seed
+# The lines are "caught   NAME PROFILE seed SEED: ..."; a mutant that hangs or crashes has no seed.
 awk '$1 == "caught" && $5 ~ /^[0-9]+:$/ { print $2, $3, $5 + 0 }' "$found" |
     while read -r name profile seed; do
         awk -v world="World: $profile $seed" '

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks that mutate.awk refuses edits that would make no mutant, or a different one than intended;
-# and that the example of CONTRIBUTING.md is a mutant.
+# Checks that mutate.awk refuses edits that would make no mutant or an unintended one, and that the
+# example in CONTRIBUTING.md is a mutant.
 set -eu
 export LC_ALL=C
 
