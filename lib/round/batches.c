@@ -191,14 +191,19 @@ static void carry_releases(const struct batches *batches, struct batch_list *ask
 }
 
 /* Sorts the collected calls by their positions in the turn. */
-static void sort(struct batch_list *collected, struct batch_list lists[BATCH_ORDERS]) {
+static void sort(const struct batches *batches, struct batch_list *collected,
+                 struct batch_list lists[BATCH_ORDERS]) {
+    const struct members *members = batches->shared.members;
     for (unsigned order = 0; order < BATCH_ORDERS; order++) {
         STAILQ_INIT(&lists[order]);
     }
     while (!STAILQ_EMPTY(collected)) {
         struct batch *batch = STAILQ_FIRST(collected);
         STAILQ_REMOVE_HEAD(collected, link);
-        STAILQ_INSERT_TAIL(&lists[batch->order], batch, link);
+        /* A channel may have broken since the call was collected: see batches_add. */
+        bool is_late = batch->order == BATCH_BEFORE_RELEASES &&
+                       (batch->nodes & ~members_pushing(members)) != 0;
+        STAILQ_INSERT_TAIL(&lists[is_late ? BATCH_LAST : batch->order], batch, link);
     }
 }
 
@@ -210,7 +215,7 @@ void batches_send(struct batches *batches) {
     /* Nothing is collected any more, so no later command has to wait for a call. */
     memset(batches->keys, 0, sizeof(batches->keys));
     struct batch_list lists[BATCH_ORDERS];
-    sort(&batches->full, lists);
+    sort(batches, &batches->full, lists);
     carry_releases(batches, &lists[BATCH_BEFORE_RELEASES], &lists[BATCH_FIRST]);
     carry_releases(batches, &lists[BATCH_AFTER_RELEASES], &lists[BATCH_FIRST]);
     for (unsigned order = 0; order < BATCH_ORDERS; order++) {
