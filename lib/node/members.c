@@ -64,14 +64,15 @@ uint32_t members_up(const struct members *members) {
     return up;
 }
 
-uint32_t members_pushing(const struct members *members) {
+bool members_can_push(const struct members *members) {
     uint32_t rest = members_all(members);
-    uint32_t pushing = 0;
     const struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        pushing |= node_channel(node)[0] != '\0' ? node_bit(node) : 0;
+        if (uplink_takes_commands(&node->uplink) && node_channel(node)[0] == '\0') {
+            return false;
+        }
     }
-    return pushing;
+    return true;
 }
 
 /* Returns whether `nodes`, a mask, include a quorum of each list. */

@@ -141,8 +141,11 @@ uint32_t members_in_order(const struct members *members, struct node *nodes[REDL
 /* Returns the mask of the nodes that are UP. */
 uint32_t members_up(const struct members *members);
 
-/* Returns the mask of the nodes that can push messages: their channels are ready. */
-uint32_t members_pushing(const struct members *members);
+/*
+ * Returns whether every node that takes commands can push messages. A node without a channel gives
+ * no queue entry, so that before the release of a key it could only deny.
+ */
+bool members_can_push(const struct members *members);
 
 /* Returns whether the nodes that are up include a quorum of each list. */
 bool members_have_quorum(const struct members *members);

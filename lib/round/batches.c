@@ -68,11 +68,6 @@ static bool batch_has_room(const struct batches *batches, const struct batch *ba
            !batches_are_full(batches, batch->reads, script_call_length(&batch->arguments));
 }
 
-/* Returns whether every node that is UP can push messages. */
-static bool can_push(const struct members *members) {
-    return (members_up(members) & ~members_pushing(members)) == 0;
-}
-
 /*
  * Returns the position of a flight's call in the turn. If the key is released in the turn in which
  * it is requested, other waiters are likely, and one call can do both.
@@ -85,16 +80,17 @@ static enum batch_order order_of(const struct batches *batches, enum script scri
         return BATCH_FIRST;
     }
     /* The entry is there when the release comes, and the node pushes the key at once. */
-    if (plan->order == FLIGHT_BEFORE_RELEASES && can_push(members)) {
+    if (plan->order == FLIGHT_BEFORE_RELEASES && members_can_push(members)) {
         return BATCH_BEFORE_RELEASES;
     }
     bool is_released = script == SCRIPT_QUEUE && batches_may_hold(batches, plan->key);
-    return is_released && can_push(members) ? BATCH_AFTER_RELEASES : BATCH_LAST;
+    return is_released && members_can_push(members) ? BATCH_AFTER_RELEASES : BATCH_LAST;
 }
 
 /* Returns the open batch for a flight, a new one if there is none, or NULL when out of memory. */
 static struct batch *find_batch(struct batches *batches, enum script script, uint32_t nodes,
-                                enum batch_order order, const struct flight_plan *plan) {
+                                const struct flight_plan *plan) {
+    enum batch_order order = order_of(batches, script, plan);
     struct batch *batch;
     STAILQ_FOREACH(batch, &batches->open, link) {
         /* A call has one script, one set of nodes, one WAIT and one place in the turn. */
@@ -127,31 +123,14 @@ static void vote_out_of_memory(const struct batches *batches, uint32_t nodes,
     }
 }
 
-static void add_to_order(struct batches *batches, enum script script, uint32_t nodes,
-                         enum batch_order order, struct flight *flight) {
-    struct batch *batch = find_batch(batches, script, nodes, order, &flight->plan);
+void batches_add(struct batches *batches, enum script script, uint32_t nodes,
+                 struct flight *flight) {
+    uint32_t rest = nodes & members_all(batches->shared.members);
+    struct batch *batch = find_batch(batches, script, rest, &flight->plan);
     if (batch != NULL) {
         add_flight(batches, batch, flight);
     } else {
-        vote_out_of_memory(batches, nodes, flight);
-    }
-}
-
-void batches_add(struct batches *batches, enum script script, uint32_t nodes,
-                 struct flight *flight) {
-    const struct members *members = batches->shared.members;
-    enum batch_order order = order_of(batches, script, &flight->plan);
-    uint32_t first = nodes & members_all(members), last = 0;
-    if (order == BATCH_BEFORE_RELEASES || order == BATCH_AFTER_RELEASES) {
-        /* A node without a channel gives no queue entry, so before the release it can only deny. */
-        last = first & ~members_pushing(members);
-        first &= ~last;
-    }
-    if (first != 0) {
-        add_to_order(batches, script, first, order, flight);
-    }
-    if (last != 0) {
-        add_to_order(batches, script, last, BATCH_LAST, flight);
+        vote_out_of_memory(batches, rest, flight);
     }
 }
 
@@ -200,9 +179,8 @@ static void sort(const struct batches *batches, struct batch_list *collected,
     while (!STAILQ_EMPTY(collected)) {
         struct batch *batch = STAILQ_FIRST(collected);
         STAILQ_REMOVE_HEAD(collected, link);
-        /* A channel may have broken since the call was collected: see batches_add. */
-        bool is_late = batch->order == BATCH_BEFORE_RELEASES &&
-                       (batch->nodes & ~members_pushing(members)) != 0;
+        /* A channel may have broken since order_of was asked. */
+        bool is_late = batch->order == BATCH_BEFORE_RELEASES && !members_can_push(members);
         STAILQ_INSERT_TAIL(&lists[is_late ? BATCH_LAST : batch->order], batch, link);
     }
 }
