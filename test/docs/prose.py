@@ -33,7 +33,7 @@ RULES = [
     (r"\bdebts?\b", "pending release", "A debt is paid.", "A pending release is sent."),
     (r"\b(?:a|an|one) (?:thirty-second|sixty-fourth|sixteenth|thirty-secondth)\b", "1/32, 1/64, 1/16",
      "It takes a sixteenth of the time.", "It takes 1/16 of the time."),
-    (r"(?:^|(?<=[.:;] ))(?:Who|Whom|What|So many|So much|Of these|Of those|Of which)\b(?![^.]*\?)",
+    (r"(?:^|(?<=[.:;] ))(?-i:Who|Whom|What|So many|So much|Of these|Of those|Of which)\b(?![^.]*\?)",
      "a sentence with subject, verb and object", "Who holds the key renews it.",
      "What is a fence? A number."),
 ]
@@ -130,12 +130,11 @@ def sentences(text):
 
 
 def breaks(rule, text):
-    """Yields the line numbers at which a rule is broken."""
+    """Yields the line of each break of a rule, and the words there."""
     flat = re.sub(r"(?<=[^ ]) +", lambda m: " " + "\0" * (len(m.group()) - 1), sentences(text))
     positions = [i for i, character in enumerate(flat) if character != "\0"]
     flat = flat.replace("\0", "")
-    flags = re.M if rule[0].startswith("(?:^|") else re.M | re.I
-    for match in re.finditer(rule[0], flat, flags):
+    for match in re.finditer(rule[0], flat, re.M | re.I):
         yield text.count("\n", 0, positions[match.start()]) + 1, match.group()
 
 

@@ -220,7 +220,7 @@ static void one_in_queue_delays_nobody(void **state) {
 }
 
 /* The longest reservation that an entry may have: longer than a test waits. */
-#define GHOST_CLAIM_MS 99999
+#define GHOST_RESERVATION_MS 99999
 
 /* A monitor that subscribes to all channels does not make dead waiters look alive. */
 static void twenty_in_queue_delay_nobody_though_others_listen_by_patterns(void **state) {
@@ -231,7 +231,7 @@ static void twenty_in_queue_delay_nobody_though_others_listen_by_patterns(void *
 
     eavesdrop(f, "PSUBSCRIBE *");
     wait_in_queue(f, KEY, 1);
-    put_ghosts(f, KEY, 20, '1', "redlock:of-the-dead", GHOST_CLAIM_MS);
+    put_ghosts(f, KEY, 20, '1', "redlock:of-the-dead", GHOST_RESERVATION_MS);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, next);
     wait_queue_empty(f, KEY);
@@ -266,7 +266,7 @@ static void the_dead_keep_nothing_though_nobody_may_ask_who_listens(void **state
     struct call *next = begin_acquire(f, connect_client(f), &request);
 
     wait_in_queue(f, KEY, 1);
-    put_ghosts(f, KEY, 3, *form, "redlock:of-the-dead", GHOST_CLAIM_MS);
+    put_ghosts(f, KEY, 3, *form, "redlock:of-the-dead", GHOST_RESERVATION_MS);
     for (size_t i = 0; i < FIVE; i++) {
         free(masters_query(f->masters, i, "ACL SETUSER default -pubsub"));
     }
@@ -287,7 +287,7 @@ static void ten_thousand_in_queue_are_passed_over_in_short_calls(void **state) {
     struct call *next = begin_acquire(f, connect_client(f), &request);
 
     wait_in_queue(f, KEY, 1);
-    put_ghosts(f, KEY, ghosts, '0', "redlock:of-the-dead", GHOST_CLAIM_MS);
+    put_ghosts(f, KEY, ghosts, '0', "redlock:of-the-dead", GHOST_RESERVATION_MS);
     size_t calls = executed(f, 0, "evalsha") + executed(f, 0, "eval");
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, next);
@@ -332,6 +332,14 @@ static bool are_gone(void *arg) {
     return true;
 }
 
+/* Holds the key as a reader, of a client of its own. */
+static redlock_lock *hold_share(struct fixture *f) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    request.mode = REDLOCK_READER;
+    return hold_for(f, connect_client(f), &request);
+}
+
 /*
  * A process that hangs is connected and subscribes, and keeps the first entry for a few
  * reservations; even if a record grants it an hour, because the master's clock was set back.
@@ -339,13 +347,11 @@ static bool are_gone(void *arg) {
 static void one_that_hangs_in_queue_keeps_no_reader_out(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request_of(KEY, REDLOCK_READER, 0);
-    redlock_request share = request_for(KEY, LONG_TTL_MS);
     redlock_client *client = connect_client(f);
     struct records records;
     struct crew *crew;
 
-    share.mode = REDLOCK_READER;
-    redlock_lock *first = hold_for(f, connect_client(f), &share);
+    redlock_lock *first = hold_share(f);
     crew = start_mortal(f, BRIEF_TTL_MS);
     wait_in_queue(f, KEY, 1);
     stop_mortals(crew);
@@ -374,13 +380,11 @@ static void those_that_hang_after_it_have_less_time(void **state) {
         " return till and till - now[1] * 1000 - now[2] / 1000 or 0";
     struct fixture *f = *state;
     redlock_request request = waiting_request_of(KEY, REDLOCK_READER, 0);
-    redlock_request share = request_for(KEY, LONG_TTL_MS);
     redlock_client *client = connect_client(f);
     struct records records;
     struct crew *crew;
 
-    share.mode = REDLOCK_READER;
-    redlock_lock *first = hold_for(f, connect_client(f), &share);
+    redlock_lock *first = hold_share(f);
     crew = start_mortals(f, 2, LONG_TTL_MS);
     wait_in_queue(f, KEY, 2);
     stop_mortals(crew);
