@@ -240,9 +240,7 @@ struct checker {
     char semaphore[200];
     uint64_t asked_ttl_ms[PROCESSES_MAX][KEYS_MAX];  /* longest TTL requested */
     uint32_t released_last[PROCESSES_MAX][KEYS_MAX]; /* token of the latest release */
-    /* The latest channel of each process at each server on which a message has arrived. */
-    char channels[PROCESSES_MAX][SERVERS_MAX][SIM_CHANNEL_MAX + 1];
-    uint32_t set_last[SERVERS_MAX][KEYS_MAX]; /* latest token given to the node */
+    uint32_t set_last[SERVERS_MAX][KEYS_MAX];        /* latest token given to the node */
     struct token *tokens;
     uint32_t token_count, token_capacity;
     struct hold_list holds;
@@ -316,9 +314,6 @@ void check_published(struct world *world, const struct master *master, const str
                      unsigned heard);
 /* Records that a server has counted a channel's subscribers, in the middle of a command. */
 void check_counted(struct world *world, const struct master *master, unsigned subscribers);
-/* Records that a message of the link's channel has arrived. */
-void check_listens(struct event_base *process, struct link *link);
-
 /* Takes a text that was published to a process. */
 void check_pushed(struct event_base *process, unsigned server, const char *text, size_t length);
 /* Records that a server has lost its keys in a restart, which shows its clients the loss. */

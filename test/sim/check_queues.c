@@ -66,20 +66,11 @@ void check_asks_for_entry(struct checker *checker, uint32_t number, const struct
     }
 }
 
-void check_listens(struct event_base *process, struct link *link) {
-    struct checker *checker = checker_of(process->world);
-    char *heard = checker->channels[process->index][link->server->master.index];
-    link->is_heard = true;
-    memcpy(heard, link->channel, sizeof(link->channel)); /* the link may end unnoticed */
-}
-
 void check_channel(struct checker *checker, const struct link *link, const struct word *channel) {
-    const char *heard = checker->channels[link->process->index][link->server->master.index];
-    const struct link *other;
-    bool is_heard = channel->length == 0 || word_is(channel, heard);
-    TAILQ_FOREACH(other, &checker->network->links, all_link) { /* one server may be two nodes */
-        is_heard |=
-            other->process == link->process && other->is_heard && word_is(channel, other->channel);
+    const struct heard_channel *heard;
+    bool is_heard = channel->length == 0;
+    LIST_FOREACH(heard, &checker->network->heard_channels[link->process->index], link) {
+        is_heard |= heard->server == link->server && word_is(channel, heard->name);
     }
     /* An entry on a channel that may not work would get pushes that are never received. */
     if (!is_heard) {

@@ -281,6 +281,7 @@ void network_bury(struct network *network, const struct event_base *process) {
             link_close(link);
         }
     }
+    LIST_INIT(&network->heard_channels[process->index]);
 }
 
 void network_finish(struct network *network) {

@@ -104,12 +104,19 @@ struct link {
     uint64_t stopped_at;
     unsigned db;                       /* its selected database */
     char channel[SIM_CHANNEL_MAX + 1]; /* the channel that it subscribes to; "": none */
-    bool is_heard;                     /* whether a message of that channel has arrived */
     struct stream requests, replies;
     struct message_list unsent; /* messages that do not fit in the client's socket */
     size_t in_socket;           /* bytes sent that the server has not read */
 };
 TAILQ_HEAD(link_list, link);
+
+/* A channel on which a process has received a message, until the library knows of its end. */
+struct heard_channel {
+    LIST_ENTRY(heard_channel) link;
+    const struct server *server; /* NULL: nothing has arrived */
+    char name[SIM_CHANNEL_MAX + 1];
+};
+LIST_HEAD(heard_channel_list, heard_channel);
 
 /* The path between one process and one server. */
 struct path {
@@ -143,6 +150,7 @@ struct network {
     struct path paths[PROCESSES_MAX][SERVERS_MAX];
     struct link_list links;
     unsigned link_count; /* number of connections made so far */
+    struct heard_channel_list heard_channels[PROCESSES_MAX];
 
     /*
      * Time that a server takes for a command and for a key, in ns; capacity of a socket in bytes.

@@ -31,6 +31,7 @@ struct conn {
     struct net *net;
     struct event_base *process;
     struct link *link; /* NULL: broken */
+    struct heard_channel heard;
     const struct conn_listener *listener;
     void *owner;
     struct occurrence readable, closing;
@@ -104,9 +105,18 @@ static void end(struct conn *conn) {
     conn_abandon(conn);
 }
 
+/* The library learns now that the connection is no more. */
+static void forget_channel(struct conn *conn) {
+    if (conn->heard.server != NULL) {
+        LIST_REMOVE(&conn->heard, link);
+        conn->heard.server = NULL;
+    }
+}
+
 static void on_closing(void *owner) {
     struct conn *conn = owner;
     end(conn);
+    forget_channel(conn);
     conn->listener->on_closed(conn->owner, conn->why);
 }
 
@@ -130,6 +140,7 @@ void conn_destroy(struct conn *conn) {
     }
     conn->is_closing = true;
     end(conn);
+    forget_channel(conn);
     process_forget(conn->process, &conn->closing);
     process_forget(conn->process, &conn->readable);
     bytes_finish(&conn->out);
@@ -156,9 +167,18 @@ static void deliver(struct conn *conn, struct answer *answer) {
     request->on_reply(request, conn->owner, &answer->reply);
 }
 
+static void remember_channel(struct conn *conn) {
+    struct network *network = conn->process->network;
+    if (conn->heard.server == NULL) {
+        conn->heard.server = conn->link->server;
+        memcpy(conn->heard.name, conn->link->channel, sizeof(conn->heard.name));
+        LIST_INSERT_HEAD(&network->heard_channels[conn->process->index], &conn->heard, link);
+    }
+}
+
 static void deliver_published(struct conn *conn, const struct message *message) {
     conn->heard_at = tempo_read(&conn->process->clock, conn->process->world->now);
-    check_listens(conn->process, conn->link);
+    remember_channel(conn);
     check_pushed(conn->process, conn->link->server->master.index, message->bytes, message->length);
     conn->listener->on_message(conn->owner, message->bytes, message->length);
 }
