@@ -119,10 +119,9 @@ static bool send_inspection(struct inspection *inspection, struct node *node) {
     struct context *context = inspection->inspections->context;
     struct bytes *command = &context->scratch;
     struct script_call call;
-    const struct script_name name = {inspection->key->bytes, inspection->key->length};
     bool names_waiters = inspection->survey.entries != NULL;
-    const struct script_lock lock = {
-        .names = &name, .name_count = 1, .named = names_waiters ? REDLOCK_MAX_QUEUE_OWNERS : 0};
+    const struct lock_arguments lock = {
+        .key = inspection->key, .waiters_named = names_waiters ? REDLOCK_MAX_QUEUE_OWNERS : 0};
     script_call_init(&call, &context->allocator);
     script_call_add(&call, SCRIPT_INSPECT, &lock);
     bytes_clear(command);

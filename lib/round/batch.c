@@ -106,23 +106,22 @@ void batch_add(struct batch *batch, struct flight *flight) {
     enum script script = batch->call.script;
     /* A call of QUEUE may release keys in the same command. */
     bool is_carried = script_takes(script) && flight_is_release(flight);
-    struct script_name names[REDLOCK_MAX_KEYS];
     script_call_add(
         &batch->arguments, script,
-        &(struct script_lock){.names = names,
-                              .name_count = key_names(plan->key, names),
-                              .token = flight->token,
-                              .owner = context->owner,
-                              .ttl_ms = is_carried ? 0 : nanos_to_ms(node_ttl(script, flight)),
-                              .is_fenced = kind_is_fenced(plan->kind),
-                              .fence = plan->fence,
-                              .step = plan->is_new,
-                              .intent_ms = plan->intent_ms,
-                              .idle_ms = context->options.fence_idle_ms,
-                              .permits = plan->permits,
-                              .reservation_ms = nanos_to_ms(plan->reservation),
-                              .form = is_carried ? FORM_OF_RELEASE : plan->kind->form,
-                              .ticket = plan->ticket});
+        &(struct lock_arguments){.key = plan->key,
+                                 .value = flight->token,
+                                 .owner = context->owner,
+                                 .ttl_ms = is_carried ? 0 : nanos_to_ms(node_ttl(script, flight)),
+                                 .key_count = plan->key->count,
+                                 .is_fenced = kind_is_fenced(plan->kind),
+                                 .fence = plan->fence,
+                                 .counter_ttl_ms = context->options.fence_idle_ms,
+                                 .step = plan->is_new,
+                                 .intent_ms = plan->intent_ms,
+                                 .permits = plan->permits,
+                                 .reservation_ms = nanos_to_ms(plan->reservation),
+                                 .ticket = plan->ticket,
+                                 .form = is_carried ? FORM_OF_RELEASE : plan->kind->form});
     batch->request.sent_at = batch->wait.sent_at = plan->now;
     batch->flights[batch->count++] = flight_hold(flight);
     batch->key_count += plan->key->count;
@@ -426,7 +425,7 @@ static void record_asked(struct batch *batch, bool with_channel) {
  */
 static void send_form(struct batch *batch, uint32_t nodes, bool with_text) {
     const struct batch_shared *shared = batch->shared;
-    bool has_channel = script_infos[batch->call.script].has_channel;
+    bool has_channel = script_sources[batch->call.script].has_channel;
     size_t length = has_channel ? 0 : encode_batch(batch, with_text, "");
     struct node *node;
     while ((node = members_take(shared->members, &nodes)) != NULL) {

@@ -43,8 +43,11 @@ static void encode_set(struct flight *flight, struct bytes *command) {
     const struct context *context = flight->flights->context;
     const struct flight_plan *plan = &flight->plan;
     bytes_clear(command);
-    command_set(command, plan->key->bytes, plan->key->length, flight->token, context->owner,
-                nanos_to_ms(plan->node_ttl));
+    command_set(command, &(struct lock_arguments){.key = plan->key,
+                                                  .value = flight->token,
+                                                  .owner = context->owner,
+                                                  .ttl_ms = nanos_to_ms(plan->node_ttl),
+                                                  .step = plan->is_new});
     size_t set_length = command->length;
     if (plan->replicas > 0) {
         command_wait(command, plan->replicas, options_wait_ms(&context->options));

@@ -1,5 +1,7 @@
 #include "wire/command.h"
 
+#include "wire/key.h"
+
 #include <string.h>
 
 /* Maximum number of digits of a uint64_t. */
@@ -55,21 +57,6 @@ static void header(struct bytes *out, char kind, uint64_t value) {
     }
 }
 
-/* Appends one bulk string, joined from three parts. */
-static void bulk_joined(struct bytes *out, struct script_name one, struct script_name two,
-                        struct script_name three) {
-    size_t length = one.length + two.length + three.length;
-    char *start = bytes_reserve(out, BULK_MAX(length));
-    if (start != NULL) {
-        char *end = put_header(start, '$', length);
-        end = put_bytes(end, one.bytes, one.length);
-        end = put_bytes(end, two.bytes, two.length);
-        end = put_bytes(end, three.bytes, three.length);
-        end = put_bytes(end, "\r\n", 2);
-        out->length += (size_t)(end - start);
-    }
-}
-
 /* Writes "$length\r\n", the bytes, and "\r\n" at `out` and returns the end. */
 static inline char *put_bulk(char *out, const char *data, size_t length) {
     out = put_header(out, '$', length);
@@ -96,40 +83,60 @@ void command_words(struct bytes *out, unsigned count, const char *const *words) 
     }
 }
 
-static void bulk_value(struct bytes *out, const char *token, const char *owner) {
-    if (owner[0] == '\0') {
-        bulk(out, token, TOKEN_LENGTH);
-    } else {
-        bulk_joined(out, (struct script_name){token, TOKEN_LENGTH}, (struct script_name){"/", 1},
-                    (struct script_name){owner, strlen(owner)});
+/* Appends one bulk string: a text, then another. */
+static void bulk_joined(struct bytes *out, const char *first, size_t first_length,
+                        const char *second) {
+    size_t second_length = strlen(second);
+    char *start = bytes_reserve(out, BULK_MAX(first_length + second_length));
+    if (start != NULL) {
+        char *end = put_header(start, '$', first_length + second_length);
+        end = put_bytes(end, first, first_length);
+        end = put_bytes(end, second, second_length);
+        end = put_bytes(end, "\r\n", 2);
+        out->length += (size_t)(end - start);
+    }
+}
+
+/* Writes "$length\r\n", the value, and "\r\n" at `out` and returns the end. */
+static char *put_value(char *out, const struct lock_arguments *lock) {
+    size_t owner_length = strlen(lock->owner);
+    out = put_header(out, '$', TOKEN_LENGTH + (owner_length > 0 ? 1 + owner_length : 0));
+    out = put_bytes(out, lock->value, TOKEN_LENGTH);
+    if (owner_length > 0) {
+        *out++ = '/';
+        out = put_bytes(out, lock->owner, owner_length);
+    }
+    return put_bytes(out, "\r\n", 2);
+}
+
+/* Returns the maximum size of a value as a bulk string. */
+static size_t value_max(const struct lock_arguments *lock) {
+    return BULK_MAX(TOKEN_LENGTH + 1 + strlen(lock->owner));
+}
+
+static void bulk_value(struct bytes *out, const struct lock_arguments *lock) {
+    char *start = bytes_reserve(out, value_max(lock));
+    if (start != NULL) {
+        out->length += (size_t)(put_value(start, lock) - start);
     }
 }
 
 /* Reserves space once for the whole command: SET is on the critical path of most acquisitions. */
-void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
-                 const char *owner, uint64_t ttl_ms) {
+void command_set(struct bytes *out, const struct lock_arguments *lock) {
     static const char before[] = "*6\r\n$3\r\nSET\r\n";
     static const char after[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
     char digits[DECIMAL_MAX];
-    size_t owner_length = strlen(owner);
-    size_t value_length = TOKEN_LENGTH + (owner_length > 0 ? 1 + owner_length : 0);
-    char *start =
-        bytes_reserve(out, sizeof(before) + BULK_MAX(key_length) + BULK_MAX(value_length) +
-                               sizeof(after) + BULK_MAX(DECIMAL_MAX));
+    const struct key *key = lock->key;
+    char *start = bytes_reserve(out, sizeof(before) + BULK_MAX(key->length) + value_max(lock) +
+                                         sizeof(after) + BULK_MAX(DECIMAL_MAX));
     if (start == NULL) {
         return;
     }
     char *end = put_bytes(start, before, sizeof(before) - 1);
-    end = put_bulk(end, key, key_length);
-    end = put_header(end, '$', value_length);
-    end = put_bytes(end, token, TOKEN_LENGTH);
-    if (owner_length > 0) {
-        *end++ = '/';
-        end = put_bytes(end, owner, owner_length);
-    }
-    end = put_bytes(end, "\r\n", 2);
+    end = put_bulk(end, key->bytes, key->length);
+    end = put_value(end, lock);
     end = put_bytes(end, after, sizeof(after) - 1);
-    end = put_bulk(end, digits, (size_t)(decimal(digits, ttl_ms) - digits));
+    end = put_bulk(end, digits, (size_t)(decimal(digits, lock->ttl_ms) - digits));
     out->length += (size_t)(end - start);
 }
 
@@ -168,110 +175,61 @@ void script_call_clear(struct script_call *call) {
     call->key_count = call->argument_count = 0;
 }
 
-static void add_key(struct script_call *call, const struct script_name *name, const char *suffix) {
-    if (suffix[0] == '\0') {
-        bulk(&call->keys, name->bytes, name->length);
-        call->key_count++;
-        return;
-    }
-    bulk_joined(&call->keys, *name, (struct script_name){suffix, strlen(suffix)},
-                (struct script_name){"", 0});
+static void add_key(struct script_call *call, const struct key *key, const char *suffix) {
+    bulk_joined(&call->keys, key->bytes, key->length, suffix);
     call->key_count++;
 }
 
-static void add_number_argument(struct script_call *call, uint64_t number) {
-    bulk_number(&call->arguments, number);
-    call->argument_count++;
-}
-
-static void add_argument(struct script_call *call, char what, const struct script_lock *lock) {
-    switch (what) {
-    case 'v':
-        bulk_value(&call->arguments, lock->token, lock->owner);
-        call->argument_count++;
-        break;
-    case 't':
-        add_number_argument(call, lock->ttl_ms);
-        break;
-    case 'k':
-        add_number_argument(call, lock->name_count);
-        break;
-    case 'e':
-        bulk(&call->arguments, &lock->form, 1);
-        call->argument_count++;
-        break;
-    case 'x':
-        add_number_argument(call, lock->is_fenced);
-        break;
-    case 'p':
-        add_number_argument(call, lock->permits);
-        break;
-    case 's':
-        add_number_argument(call, lock->step);
-        break;
-    case 'n':
-        add_number_argument(call, lock->intent_ms);
-        break;
-    case 'f':
-        add_number_argument(call, lock->fence);
-        break;
-    case 'c':
-        add_number_argument(call, lock->reservation_ms);
-        break;
-    case 'q':
-        add_number_argument(call, lock->ticket);
-        break;
-    case 'l':
-        add_number_argument(call, lock->named);
-        break;
-    default:
-        add_number_argument(call, lock->idle_ms);
-        break;
-    }
-}
-
-static void add_arguments(struct script_call *call, enum script script,
-                          const struct script_lock *lock) {
-    for (const char *p = script_infos[script].arguments; *p != '\0'; p++) {
-        add_argument(call, *p, lock);
-    }
-}
-
-static void add_keys(struct script_call *call, enum script script, const struct script_name *name) {
-    add_key(call, name, "");
+/* Adds the keys of a lock that the script takes for one of them. */
+static void add_keys(struct script_call *call, enum script script, const struct key *key) {
+    add_key(call, key, "");
     for (const char *p = script_infos[script].keys; *p != '\0'; p++) {
-        add_key(call, name,
-                *p == 'c'   ? COUNTER_SUFFIX
-                : *p == 'r' ? READERS_SUFFIX
-                            : WRITER_SUFFIX);
+        add_key(call, key, *p == 'c' ? COUNTER_SUFFIX : *p == 'r' ? READERS_SUFFIX : WRITER_SUFFIX);
     }
 }
 
 /* Adds all keys of a lock, then their counters: the order that scripts called per lock expect. */
-static void add_keys_together(struct script_call *call, const struct script_lock *lock) {
-    for (unsigned i = 0; i < lock->name_count; i++) {
-        add_key(call, &lock->names[i], "");
+static void add_keys_together(struct script_call *call, const struct lock_arguments *lock) {
+    for (const struct key *key = lock->key; key != NULL; key = key->next) {
+        add_key(call, key, "");
     }
-    for (unsigned i = 0; i < lock->name_count && lock->is_fenced; i++) {
-        add_key(call, &lock->names[i], COUNTER_SUFFIX);
+    for (const struct key *key = lock->key; key != NULL && lock->is_fenced; key = key->next) {
+        add_key(call, key, COUNTER_SUFFIX);
     }
 }
 
-void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock) {
+static void add_arguments(struct script_call *call, enum script script,
+                          const struct lock_arguments *lock) {
+    const uint8_t *argument = script_sources[script].arguments;
+    for (; *argument != 0; argument++) {
+        if (*argument == offsetof(struct lock_arguments, value)) {
+            bulk_value(&call->arguments, lock);
+        } else if (*argument == offsetof(struct lock_arguments, form)) {
+            bulk(&call->arguments, &lock->form, 1);
+        } else {
+            const void *number = (const char *)lock + *argument;
+            bulk_number(&call->arguments, *(const uint64_t *)number);
+        }
+        call->argument_count++;
+    }
+}
+
+void script_call_add(struct script_call *call, enum script script,
+                     const struct lock_arguments *lock) {
     if (script_infos[script].by_lock) {
         add_keys_together(call, lock);
         add_arguments(call, script, lock);
         return;
     }
-    for (unsigned i = 0; i < lock->name_count; i++) {
-        add_keys(call, script, &lock->names[i]);
+    for (const struct key *key = lock->key; key != NULL; key = key->next) {
+        add_keys(call, script, key);
         add_arguments(call, script, lock);
     }
 }
 
 void command_script(struct bytes *out, enum script script, bool with_text,
                     const struct script_call *call) {
-    bool has_channel = script_infos[script].has_channel;
+    bool has_channel = script_sources[script].has_channel;
     header(out, '*', 3 + call->key_count + has_channel + call->argument_count);
     if (with_text) {
         bulk(out, "EVAL", 4);

@@ -19,15 +19,35 @@
  */
 #define ENTRY_ID_LENGTH 20
 
+struct key;
+
+/*
+ * What commands say of one lock. The fields after the owner are numbers, but for the form; each
+ * script takes those that its contract names (script_sources).
+ */
+struct lock_arguments {
+    struct key *key;         /* the first of its keys */
+    const char *value;       /* the token; sent with "/" and the owner after it */
+    const char *owner;       /* "": none */
+    uint64_t ttl_ms;         /* SCRIPT_STAY: time to stay */
+    uint64_t key_count;      /* number of its keys */
+    uint64_t is_fenced;      /* 1: its keys have counters */
+    uint64_t fence;          /* fenced: minimum for the counters */
+    uint64_t counter_ttl_ms; /* fenced: TTL of an unused counter; 0: no expiry */
+    uint64_t step;           /* 1: acquisition; 0: top-up */
+    uint64_t intent_ms;      /* writers: how long new readers are kept out; 0: not at all */
+    uint64_t permits;        /* number of permits of the semaphore */
+    uint64_t reservation_ms; /* waiters: how long the server keeps a pushed key for the waiter */
+    uint64_t ticket;         /* waiters: position in the queue, lowest first */
+    uint64_t waiters_named;  /* number of waiters to name; 0: the queue is not read */
+    char form;               /* form of the queue entry (scripts/parts/queue.lua) */
+};
+
 /* Appends a command of `count` NUL-terminated words. */
 void command_words(struct bytes *out, unsigned count, const char *const *words);
 
-/*
- * Appends SET key value NX PX ttl, which takes the key if it is free (Redlock step 2). The value is
- * the token, followed by '/' and the owner unless `owner` is "".
- */
-void command_set(struct bytes *out, const char *key, size_t key_length, const char *token,
-                 const char *owner, uint64_t ttl_ms);
+/* Appends SET key value NX PX ttl_ms, which takes the lock's key if free (Redlock step 2). */
+void command_set(struct bytes *out, const struct lock_arguments *lock);
 
 /*
  * Appends WAIT, which answers how many replicas have confirmed all writes of the connection so far:
@@ -37,31 +57,6 @@ void command_wait(struct bytes *out, uint32_t replicas, uint64_t timeout_ms);
 
 /* Appends GETRANGE, which answers the first TOKEN_LENGTH bytes of a key's value, "" if missing. */
 void command_look(struct bytes *out, const char *key, size_t key_length);
-
-/* The name of a key: any bytes. */
-struct script_name {
-    const char *bytes;
-    size_t length;
-};
-
-/* One lock in a script call. SCRIPT_INSPECT uses only the names and `named`. */
-struct script_lock {
-    const struct script_name *names; /* of the lock's keys */
-    unsigned name_count;
-    const char *token;
-    const char *owner;       /* "": none */
-    uint64_t ttl_ms;         /* SCRIPT_STAY: time to stay; unused by releases */
-    unsigned step;           /* 1: acquisition; 0: top-up */
-    uint64_t intent_ms;      /* writers: how long new readers are kept out; 0: not at all */
-    uint32_t permits;        /* SCRIPT_PERMIT: number of permits of the semaphore */
-    bool is_fenced;          /* whether the keys have counters */
-    uint64_t fence;          /* fenced: minimum for the counters */
-    uint64_t idle_ms;        /* fenced: TTL of an unused counter; 0: no expiry */
-    uint64_t reservation_ms; /* waiters: how long the server keeps a pushed key for the waiter */
-    char form;               /* waiters: form of the queue entry (scripts/parts/queue.lua) */
-    uint64_t ticket;         /* waiters: position in the queue, lowest first */
-    uint32_t named; /* SCRIPT_INSPECT: number of waiters to name; 0: do not read the queue */
-};
 
 /* A script call for many locks, while it is being collected. */
 struct script_call {
@@ -77,7 +72,8 @@ void script_call_finish(struct script_call *call);
 void script_call_clear(struct script_call *call);
 
 /* Adds the keys and arguments of a lock. */
-void script_call_add(struct script_call *call, enum script script, const struct script_lock *lock);
+void script_call_add(struct script_call *call, enum script script,
+                     const struct lock_arguments *lock);
 
 /* Returns the encoded length of the keys and arguments, in bytes. */
 static inline size_t script_call_length(const struct script_call *call) {

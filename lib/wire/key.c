@@ -127,14 +127,6 @@ bool key_append(struct key *first, const char *bytes, size_t length) {
     return true;
 }
 
-unsigned key_names(const struct key *first, struct script_name names[REDLOCK_MAX_KEYS]) {
-    unsigned count = 0;
-    for (const struct key *key = first; key != NULL; key = key->next) {
-        names[count++] = (struct script_name){key->bytes, key->length};
-    }
-    return count;
-}
-
 size_t key_pushed_length(const struct key *first) {
     size_t length = 0;
     for (const struct key *key = first; key != NULL && first->count > 1; key = key->next) {

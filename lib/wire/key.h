@@ -53,9 +53,6 @@ bool key_read_permit(const struct key *name, const char *bytes, size_t length, u
 /* Appends a copy of the key to the list of `first`. Returns false when out of memory. */
 bool key_append(struct key *first, const char *bytes, size_t length);
 
-/* Fills in the names of all keys of a list, which point into the list. Returns their number. */
-unsigned key_names(const struct key *first, struct script_name names[REDLOCK_MAX_KEYS]);
-
 /*
  * Returns the length of the key names in a push: "<length>:<key>" for each of several keys
  * (scripts/parts/key_sets.lua), or one plain key.

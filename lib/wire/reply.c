@@ -172,7 +172,7 @@ static bool read_vote(const char **p, const char *end, enum script script,
     if (script_infos[script].reports_free) {
         read_map(p, end, outcome);
     }
-    if (script_infos[script].has_channel && outcome->vote == REDLOCK_VOTE_DENIED) {
+    if (script_sources[script].has_channel && outcome->vote == REDLOCK_VOTE_DENIED) {
         read_entry(p, end, outcome);
     }
     return true;

@@ -50,7 +50,7 @@ static void steps_call_scripts_that_fit(void **state) {
         assert_false(script_takes(kind->stay));
         if (kind->queue != SCRIPT_NONE) {
             assert_true(script_takes(kind->queue));
-            assert_true(script_infos[kind->queue].has_channel);
+            assert_true(script_sources[kind->queue].has_channel);
             assert_true(kind->form != '\0' || kind->features & KIND_PERMIT);
             assert_true(kind->leave != SCRIPT_NONE && !script_takes(kind->leave));
             assert_true(!kind_is_fenced(kind) || script_counts(kind->queue));

@@ -3,6 +3,7 @@
 #include "unit.h"
 #include "wire/command.h"
 #include "wire/fence.h"
+#include "wire/key.h"
 #include "wire/push.h"
 #include "wire/reply.h"
 #include "wire/script.h"
@@ -21,7 +22,10 @@
 #define LITERAL(text) (text), sizeof(text) - 1
 
 struct fixture {
-    struct heap heap;
+    struct heap heap, heap_of_keys;
+    struct keys keys;
+    struct key *created[8];
+    unsigned created_count;
     struct bytes out;
     struct script_call call;
 };
@@ -29,6 +33,9 @@ struct fixture {
 static int setup(void **state) {
     static struct fixture fixture;
     heap_init(&fixture.heap);
+    heap_init(&fixture.heap_of_keys);
+    keys_init(&fixture.keys, &fixture.heap_of_keys.allocator);
+    fixture.created_count = 0;
     bytes_init(&fixture.out, &fixture.heap.allocator);
     script_call_init(&fixture.call, &fixture.heap.allocator);
     *state = &fixture;
@@ -39,7 +46,24 @@ static int teardown(void **state) {
     struct fixture *fixture = *state;
     bytes_finish(&fixture->out);
     script_call_finish(&fixture->call);
-    return fixture->heap.out == 0 ? 0 : -1;
+    for (unsigned i = 0; i < fixture->created_count; i++) {
+        key_drop(fixture->created[i]);
+    }
+    keys_finish(&fixture->keys);
+    return fixture->heap.out == 0 && fixture->heap_of_keys.out == 0 ? 0 : -1;
+}
+
+/* Returns a key that lives until the end of the test. */
+static struct key *new_key(struct fixture *f, const char *bytes, size_t length) {
+    assert_true(f->created_count < COUNT_OF(f->created));
+    struct key *key = key_create(&f->keys, bytes, length);
+    f->created[f->created_count++] = key;
+    return key;
+}
+
+static void append_set(struct fixture *f, struct key *key, const char *owner, uint64_t ttl_ms) {
+    command_set(&f->out, &(struct lock_arguments){
+                             .key = key, .value = TOKEN, .owner = owner, .ttl_ms = ttl_ms});
 }
 
 static void assert_bytes(const struct bytes *bytes, const char *expected, size_t length) {
@@ -63,14 +87,14 @@ static void test_words(void **state) {
 /* SET carries NX and the expiry in one command. */
 static void test_set(void **state) {
     struct fixture *f = *state;
-    command_set(&f->out, LITERAL("orders:42"), TOKEN, "", 10000);
+    append_set(f, new_key(f, LITERAL("orders:42")), "", 10000);
     assert_bytes(&f->out, LITERAL("*6\r\n$3\r\nSET\r\n$9\r\norders:42\r\n" BULK_OF_TOKEN
                                   "$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n"));
 }
 
 static void test_set_of_a_binary_key(void **state) {
     struct fixture *f = *state;
-    command_set(&f->out, LITERAL("a\0b\r\n$5\r\n"), TOKEN, "", 1);
+    append_set(f, new_key(f, LITERAL("a\0b\r\n$5\r\n")), "", 1);
     assert_bytes(&f->out, LITERAL("*6\r\n$3\r\nSET\r\n$9\r\na\0b\r\n$5\r\n\r\n" BULK_OF_TOKEN
                                   "$2\r\nNX\r\n$2\r\nPX\r\n$1\r\n1\r\n"));
 }
@@ -87,27 +111,26 @@ static void test_numbers_are_written_in_full(void **state) {
         {30000, "$5\r\n30000\r\n"},
         {UINT64_MAX, "$20\r\n18446744073709551615\r\n"},
     };
+    struct key *key = new_key(f, "k", 1);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         bytes_clear(&f->out);
-        command_set(&f->out, "k", 1, TOKEN, "", rows[i].ttl_ms);
+        append_set(f, key, "", rows[i].ttl_ms);
         size_t length = strlen(rows[i].bulk);
         assert_true(f->out.length > length);
         assert_memory_equal(f->out.data + f->out.length - length, rows[i].bulk, length);
     }
 }
 
-static void add_lock(struct fixture *f, enum script script, const char *key, size_t length,
-                     const char *token, uint64_t ttl_ms) {
-    const struct script_name name = {key, length};
+static void add_lock(struct fixture *f, enum script script, struct key *key, const char *token,
+                     uint64_t ttl_ms) {
     script_call_add(
         &f->call, script,
-        &(struct script_lock){
-            .names = &name, .name_count = 1, .token = token, .owner = "", .ttl_ms = ttl_ms});
+        &(struct lock_arguments){.key = key, .value = token, .owner = "", .ttl_ms = ttl_ms});
 }
 
 static void test_release_of_one_key(void **state) {
     struct fixture *f = *state;
-    add_lock(f, SCRIPT_RELEASE, "key", 3, TOKEN, 999);
+    add_lock(f, SCRIPT_RELEASE, new_key(f, "key", 3), TOKEN, 999);
     command_script(&f->out, SCRIPT_RELEASE, false, &f->call);
     char expected[512];
     snprintf(expected, sizeof(expected),
@@ -123,9 +146,9 @@ static void test_release_of_one_key(void **state) {
     "$1\r\n7\r\n" BULK_OF_TOKEN "$5\r\n30000\r\n"
 
 static void add_three_keys(struct fixture *f) {
-    add_lock(f, SCRIPT_RENEW, "\0\r\n", 3, TOKEN, 10000);
-    add_lock(f, SCRIPT_RENEW, "", 0, OTHER_TOKEN, 7);
-    add_lock(f, SCRIPT_RENEW, "k3", 2, TOKEN, 30000);
+    add_lock(f, SCRIPT_RENEW, new_key(f, "\0\r\n", 3), TOKEN, 10000);
+    add_lock(f, SCRIPT_RENEW, new_key(f, "", 0), OTHER_TOKEN, 7);
+    add_lock(f, SCRIPT_RENEW, new_key(f, "k3", 2), TOKEN, 30000);
 }
 
 static void test_renewal_of_three_keys(void **state) {
@@ -172,7 +195,7 @@ static void test_a_look_at_a_key(void **state) {
 
 static void test_the_owner_stands_after_the_token(void **state) {
     struct fixture *f = *state;
-    command_set(&f->out, "k", 1, TOKEN, "me", 1);
+    append_set(f, new_key(f, "k", 1), "me", 1);
     assert_bytes(&f->out, LITERAL("*6\r\n$3\r\nSET\r\n$1\r\nk\r\n" BULK_OF_MINE
                                   "$2\r\nNX\r\n$2\r\nPX\r\n$1\r\n1\r\n"));
 }
@@ -180,16 +203,15 @@ static void test_the_owner_stands_after_the_token(void **state) {
 /* Each key is followed by its counter. */
 static void test_fenced_locks(void **state) {
     struct fixture *f = *state;
-    const struct script_name name = {"a\0b", 3};
-    struct script_lock lock = {.names = &name,
-                               .name_count = 1,
-                               .is_fenced = true,
-                               .token = TOKEN,
-                               .owner = "me",
-                               .ttl_ms = 10000,
-                               .fence = 123,
-                               .step = 1,
-                               .idle_ms = 7};
+    struct lock_arguments lock = {.key = new_key(f, "a\0b", 3),
+                                  .key_count = 1,
+                                  .is_fenced = true,
+                                  .value = TOKEN,
+                                  .owner = "me",
+                                  .ttl_ms = 10000,
+                                  .fence = 123,
+                                  .step = 1,
+                                  .counter_ttl_ms = 7};
     char expected[512];
     script_call_add(&f->call, SCRIPT_TAKE, &lock);
     command_script(&f->out, SCRIPT_TAKE, false, &f->call);
@@ -215,14 +237,15 @@ static void test_fenced_locks(void **state) {
 /* All keys, then all counters if there are any, and one set of arguments. */
 static void test_several_keys(void **state) {
     struct fixture *f = *state;
-    const struct script_name names[] = {{"a", 1}, {"bb", 2}};
-    struct script_lock lock = {.names = names,
-                               .name_count = 2,
-                               .token = TOKEN,
-                               .owner = "",
-                               .ttl_ms = 5,
-                               .fence = 4,
-                               .idle_ms = 3};
+    struct key *key = new_key(f, "a", 1);
+    assert_true(key_append(key, "bb", 2));
+    struct lock_arguments lock = {.key = key,
+                                  .key_count = 2,
+                                  .value = TOKEN,
+                                  .owner = "",
+                                  .ttl_ms = 5,
+                                  .fence = 4,
+                                  .counter_ttl_ms = 3};
     char expected[512];
     script_call_add(&f->call, SCRIPT_TAKE, &lock);
     lock.is_fenced = true;
@@ -252,7 +275,7 @@ static void test_several_keys(void **state) {
 static void test_keys_that_stay(void **state) {
     struct fixture *f = *state;
     char expected[512];
-    add_lock(f, SCRIPT_STAY, "key", 3, TOKEN, 999);
+    add_lock(f, SCRIPT_STAY, new_key(f, "key", 3), TOKEN, 999);
     command_script(&f->out, SCRIPT_STAY, false, &f->call);
     snprintf(expected, sizeof(expected),
              "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%.40s\r\n$1\r\n1\r\n$3\r\nkey\r\n" BULK_OF_TOKEN
@@ -264,15 +287,13 @@ static void test_keys_that_stay(void **state) {
 /* The key of a permit gives the names of its counter and of the other permits. */
 static void test_permits(void **state) {
     struct fixture *f = *state;
-    const struct script_name name = {"a:3", 3};
-    struct script_lock lock = {.names = &name,
-                               .name_count = 1,
-                               .token = TOKEN,
-                               .owner = "me",
-                               .ttl_ms = 10000,
-                               .fence = 123,
-                               .idle_ms = 7,
-                               .permits = 256};
+    struct lock_arguments lock = {.key = new_key(f, "a:3", 3),
+                                  .value = TOKEN,
+                                  .owner = "me",
+                                  .ttl_ms = 10000,
+                                  .fence = 123,
+                                  .counter_ttl_ms = 7,
+                                  .permits = 256};
     char expected[512];
     script_call_add(&f->call, SCRIPT_PERMIT, &lock);
     command_script(&f->out, SCRIPT_PERMIT, false, &f->call);
@@ -287,21 +308,20 @@ static void test_permits(void **state) {
 /* A shared key is followed by the list of its readers and the intent of a waiting writer. */
 static void test_shared_locks(void **state) {
     struct fixture *f = *state;
-    const struct script_name name = {"k", 1};
-    const struct script_lock lock = {.names = &name,
-                                     .name_count = 1,
-                                     .token = TOKEN,
-                                     .owner = "me",
-                                     .ttl_ms = 10000,
-                                     .step = 1,
-                                     .intent_ms = 456,
-                                     .fence = 123,
-                                     .idle_ms = 7,
-                                     .is_fenced = true,
-                                     .reservation_ms = 1000,
-                                     .form = '1',
-                                     .ticket = 99,
-                                     .named = 8};
+    const struct lock_arguments lock = {.key = new_key(f, "k", 1),
+                                        .key_count = 1,
+                                        .value = TOKEN,
+                                        .owner = "me",
+                                        .ttl_ms = 10000,
+                                        .step = 1,
+                                        .intent_ms = 456,
+                                        .fence = 123,
+                                        .counter_ttl_ms = 7,
+                                        .is_fenced = true,
+                                        .reservation_ms = 1000,
+                                        .form = '1',
+                                        .ticket = 99,
+                                        .waiters_named = 8};
 #define KEY_AND_READERS "$1\r\nk\r\n$10\r\nk::readers\r\n"
 #define WRITER "$9\r\nk::writer\r\n"
 #define VALUE_AND_TTL BULK_OF_MINE "$5\r\n10000\r\n"
@@ -366,9 +386,9 @@ static void test_what_scripts_do(void **state) {
         assert_int_equal(script_counts((enum script)i), counts[i]);
         assert_int_equal(script_infos[i].is_loaded, is_loaded[i]);
         assert_int_equal(script_items((enum script)i, 2, 5), is_by_lock ? 2 : 5);
-        assert_int_equal(script_infos[i].has_channel, i == SCRIPT_QUEUE || i == SCRIPT_QUEUE_SET ||
-                                                          i == SCRIPT_SHARE_QUEUE ||
-                                                          i == SCRIPT_QUEUE_PERMIT);
+        assert_int_equal(script_sources[i].has_channel,
+                         i == SCRIPT_QUEUE || i == SCRIPT_QUEUE_SET || i == SCRIPT_SHARE_QUEUE ||
+                             i == SCRIPT_QUEUE_PERMIT);
         assert_int_equal(script_infos[i].reports_free,
                          i == SCRIPT_PERMIT || i == SCRIPT_QUEUE_PERMIT);
         assert_int_equal(script_infos[i].stays, i == SCRIPT_STAY);
@@ -381,21 +401,20 @@ static void test_each_script_has_a_row(void **state) {
     for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
         const struct script_info *info = &script_infos[i];
         assert_non_null(info->keys);
-        assert_non_null(info->arguments);
         assert_int_equal(strspn(info->keys, "crw"), strlen(info->keys));
-        assert_int_equal(strspn(info->arguments, "vtkxsnfipceql"), strlen(info->arguments));
+        assert_int_equal(script_sources[i].arguments[SCRIPT_ARGUMENTS_MAX], 0);
     }
 }
 
 /* ---- without memory ---- */
 
 static void encode_all(struct fixture *f) {
-    static const char key[400] = {'k'};
+    struct key *key = f->created[0];
     bytes_clear(&f->out);
     script_call_clear(&f->call);
     command_words(&f->out, 1, (const char *const[]){"PING"});
-    command_set(&f->out, key, sizeof(key), TOKEN, "someone", 1);
-    add_lock(f, SCRIPT_RENEW, key, sizeof(key), TOKEN, 1);
+    append_set(f, key, "someone", 1);
+    add_lock(f, SCRIPT_RENEW, key, TOKEN, 1);
     command_script(&f->out, SCRIPT_RENEW, true, &f->call);
 }
 
@@ -418,6 +437,8 @@ static void fail_at(struct fixture *f, size_t n, bool once) {
  */
 static void test_a_command_without_memory_has_failed(void **state) {
     struct fixture *f = *state;
+    static const char long_name[400] = {'k'};
+    new_key(f, long_name, sizeof(long_name));
     encode_all(f);
     size_t allocations = f->heap.calls;
     size_t length = f->out.length;

@@ -17,7 +17,7 @@
 -- whose last beat was some seconds ago distrusts it anyway: lib/core/trust.c.)
 --
 -- keys:      the marker
--- arguments: what the caller knows: the marker's last confirmation and its beginning, in us, or 0;
+-- ARGV:      what the caller knows: the marker's last confirmation and its beginning, in us, or 0;
 --            the replication id, or ""; the run of the server on this connection, or ""
 -- answer:    "<clock> <age> <last> <role> <id>": the server's clock, the marker's age, and its last
 --            confirmation, always a time that was written, all in us; "master", "slave", or "-" if

@@ -2,7 +2,7 @@
 -- key, it reports the waiters for permits of the semaphore of that name. For one lock.
 --
 -- keys:      key, readers, counter
--- arguments: the number of waiters to name, from the first; 0: the queue is not read
+-- arguments: waiters_named (0: the queue is not read)
 -- answer:    "<state> <ttl> <counter> <readers> <waiters> <named> <ticket> <waiter> ... <value>":
 --            state f free, h held, p without expiry, t not a string, or c counter out of range
 --            (whatever the key is); TTL in ms; counter, 0 for none; number of readers whose share

@@ -3,7 +3,7 @@
 -- the key, and offers the free permits of a semaphore.
 --
 -- keys:      key
--- arguments: form of the lock's queue entry, 'p' for a permit
+-- arguments: form
 -- answer:    y for each key, with a '+' where PASS must go on
 --@needs items queue releases
 

@@ -6,7 +6,7 @@
 -- permit, and no permit is reported as free.
 --
 -- keys:      key
--- arguments: value, TTL in ms, fence or 0, TTL of the counter in ms or 0, number of permits
+-- arguments: value, ttl_ms, fence, counter_ttl_ms, permits
 -- answer:    y for each key, y<n> if fenced; otherwise h<ms>f<map>, pf<map>, tf<map> or cf<map>
 --@needs items counters queue permits
 

@@ -3,7 +3,7 @@
 -- has no right to look for waiters, it only deletes.
 --
 -- keys:      key
--- arguments: value, ticket or 0
+-- arguments: value, ticket
 -- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS must go on
 --@needs items queue permits
 

@@ -9,8 +9,7 @@
 -- release of the same key.
 --
 -- keys:      key
--- arguments: for all: the channel or ''; then value, TTL in ms, reservation in ms, form of the
---            entry, TTL of the counter in ms or 0, ticket
+-- arguments: channel; value, ttl_ms, reservation_ms, form, counter_ttl_ms, ticket
 -- answer:    y, h<ms>, p, t or c for each key; y<n> if fenced; h<ms>q<waiters ahead> with an entry;
 --            h<ms>q0w for the first waiter if a foreign client holds the key; h<ms>x if the caller
 --            has no right to the queue; with a '+' where PASS must go on

@@ -5,8 +5,7 @@
 -- no queue entry.
 --
 -- keys:      key
--- arguments: for all: the channel or ''; then value, TTL in ms, reservation in ms, '1' if fenced,
---            TTL of the counter in ms or 0, ticket, number of permits
+-- arguments: channel; value, ttl_ms, reservation_ms, is_fenced, counter_ttl_ms, ticket, permits
 -- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p, t or c,
 --            then f<map> of the permits that the waiter may take; after h<ms>f<map> also q<waiters
 --            ahead> with an entry, or x if the caller has no right to the queue; with a '+' where

@@ -5,8 +5,7 @@
 -- queue entry. Fences count as in TAKE.
 --
 -- keys:      all keys of a lock; then all of its counters, if fenced
--- arguments: for all: the channel or ''; then value, TTL in ms, number of keys, reservation in ms,
---            form of the entry, TTL of the counters in ms or 0, ticket
+-- arguments: channel; value, ttl_ms, key_count, reservation_ms, form, counter_ttl_ms, ticket
 -- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced; h<ms>q<waiters ahead> with an
 --            entry; h<ms>q0w for the first waiter if a foreign client holds the key; h<ms>x if the
 --            caller has no right to the queue; with a '+' where PASS must go on

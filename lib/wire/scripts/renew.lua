@@ -2,7 +2,7 @@
 -- "Making the algorithm more reliable: extending the lock"). For keys without a counter.
 --
 -- keys:      key
--- arguments: value, TTL in ms
+-- arguments: value, ttl_ms
 -- answer:    y, m, h<ms>, p or t for each key
 --@needs items
 

@@ -3,7 +3,7 @@
 -- is out of memory still renews its locks.
 --
 -- keys:      key, counter
--- arguments: value, TTL in ms, fence, TTL of the counter in ms or 0
+-- arguments: value, ttl_ms, fence, counter_ttl_ms
 -- answer:    y<n>, m, h<ms>, p, t or c for each key
 --@needs items counters
 

@@ -5,7 +5,7 @@
 -- a shared key while a waiter whose client listens is in the queue.
 --
 -- keys:      key, readers, writer (the intent)
--- arguments: value, TTL in ms, step (1: an acquisition, 0: a top-up)
+-- arguments: value, ttl_ms, step
 -- answer:    y, h<ms>, p or t for each key; if an intent refuses, h<ms> with the intent's TTL
 --@needs items readers queue
 needs_count = true

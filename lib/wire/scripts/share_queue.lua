@@ -5,7 +5,7 @@
 -- no queue entry.
 --
 -- keys:      key, readers, writer (the intent)
--- arguments: as of QUEUE
+-- arguments: channel; value, ttl_ms, reservation_ms, form, counter_ttl_ms, ticket
 -- answer:    y, h<ms>, p or t for each key; h<ms>q<waiters ahead> with an entry; h<ms>q0w for the
 --            first waiter if a foreign client holds the key; h<ms>x if the caller has no right to
 --            the queue; if an intent refuses, h<ms> is the intent's TTL; with a '+' where PASS must

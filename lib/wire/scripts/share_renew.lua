@@ -1,7 +1,7 @@
 -- SHARE_RENEW extends each share of a reader that is still listed, and never shortens one.
 --
 -- keys:      key, readers
--- arguments: value, TTL in ms
+-- arguments: value, ttl_ms
 -- answer:    y, m, h<ms>, p or t for each key
 --@needs items readers
 needs_count = true

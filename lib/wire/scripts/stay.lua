@@ -4,7 +4,7 @@
 -- free.
 --
 -- keys:      key
--- arguments: value, time to stay in ms
+-- arguments: value, ttl_ms
 -- answer:    y, m, h<ms>, p or t for each key
 --@needs items queue
 

@@ -6,8 +6,7 @@
 -- that number here, and a later fence of this lock must differ from it.
 --
 -- keys:      all keys of a lock; then all of its counters, if fenced
--- arguments: value, TTL in ms, number of keys, '1' if fenced, fence, '1' for an acquisition
---            or '0' for a top-up, TTL of the counters in ms or 0
+-- arguments: value, ttl_ms, key_count, is_fenced, fence, step, counter_ttl_ms
 -- answer:    y, h<ms>, p, t or c for each lock; y<n> if fenced
 --@needs items counters
 

@@ -3,7 +3,7 @@
 -- Taking the key removes the intent and any list of readers.
 --
 -- keys:      key, readers, writer (the intent)
--- arguments: value, TTL in ms, intent in ms or 0
+-- arguments: value, ttl_ms, intent_ms
 -- answer:    y, h<ms>, p or t for each key
 --@needs readers
 needs_count = true

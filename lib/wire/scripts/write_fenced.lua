@@ -1,7 +1,7 @@
 -- WRITE_FENCED takes each key for a writer like WRITE, and counts like TAKE with a step of 1.
 --
 -- keys:      key, readers, writer (the intent), counter
--- arguments: value, TTL in ms, intent in ms or 0, fence, TTL of the counter in ms or 0
+-- arguments: value, ttl_ms, intent_ms, fence, counter_ttl_ms
 -- answer:    y<n>, h<ms>, p, t or c for each key
 --@needs readers
 needs_count = true
