@@ -26,8 +26,8 @@
 #include "node/members.h"
 #include "node/node.h"
 #include "ready.h"
-#include "round/retry.h"
-#include "round/send.h"
+#include "round/release.h"
+#include "round/rounds.h"
 #include "stats.h"
 
 /* The application's callback for the end of the client: one of the two, or none. */
@@ -80,7 +80,7 @@ static bool is_drained(const redlock_client *client) {
     while ((node = members_take(&client->members, &rest)) != NULL) {
         is_releasing |= node_is_releasing(node);
     }
-    return !is_releasing && client->rounds.flights.out == 0 && client->inspections.out == 0;
+    return !is_releasing && client->rounds.operations.out == 0 && client->inspections.out == 0;
 }
 
 /* Returns whether the client is closing and has nothing left to wait for. */
@@ -108,7 +108,7 @@ static uint64_t count_unreleased(const struct members *members) {
 static void end_client(redlock_client *client) {
     struct context *context = &client->context;
     const struct close_listener listener = client->listener;
-    members_stop(&client->members);      /* ends the flights that are still out */
+    members_stop(&client->members);      /* ends the operations that are still out */
     if (context->resolver.pending > 0) { /* canceled lookups end in the loop's next iterations */
         if (!timer_set(&context->turn, nanos_add(clock_now(), NANOS_PER_MS))) {
             context_wake(context);
@@ -240,7 +240,7 @@ static void on_known(void *arg) {
 
 static void on_releases_due(void *arg, struct node *node) {
     redlock_client *client = arg;
-    retry_send(&client->rounds, node);
+    release_retry(&client->rounds, node);
 }
 
 static void on_members_listening(void *arg) {

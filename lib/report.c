@@ -15,13 +15,13 @@ static bool says_why_denied(redlock_vote vote) {
 }
 
 /*
- * Returns the flight to report a node's vote from. After a DIAGNOSE, a node that answered in it
+ * Returns the operation to report a node's vote from. After a DIAGNOSE, a node that answered in it
  * what it holds is reported from there, and any other node from the failed try before it.
  */
-static const struct flight *source_of(const redlock_lock *lock, uint32_t node) {
-    const struct flight *flight = lock->flight;
-    bool has_diagnosed = says_why_denied((redlock_vote)flight->round.votes[node]);
-    return flight->tried != NULL && !has_diagnosed ? flight->tried : flight;
+static const struct operation *source_of(const redlock_lock *lock, uint32_t node) {
+    const struct operation *operation = lock->operation;
+    bool has_diagnosed = says_why_denied((redlock_vote)operation->round.votes[node]);
+    return operation->tried != NULL && !has_diagnosed ? operation->tried : operation;
 }
 
 /* Returns the detail of a vote that has none recorded. */
@@ -42,15 +42,15 @@ static void report_node(const redlock_lock *lock, const struct node *node,
                         redlock_node_report *report) {
     uint32_t index = node->index;
     *report = (redlock_node_report){.node = node_name(node), .detail = ""};
-    if (lock->flight == NULL) { /* at rest: two masks are all that is kept (outbox_rest) */
+    if (lock->operation == NULL) { /* at rest: two masks are all that is kept (outbox_rest) */
         report->vote = lock->granted >> index & 1  ? REDLOCK_VOTE_GRANTED
                        : lock->unsent >> index & 1 ? node_vote_unsent(node)
                                                    : REDLOCK_VOTE_NONE;
     } else {
-        const struct flight *flight = source_of(lock, index);
-        report->vote = (redlock_vote)flight->round.votes[index];
-        report->ttl_ms = round_answer(&flight->round, index).other_ttl_ms;
-        report->detail = flight_detail(flight, index);
+        const struct operation *operation = source_of(lock, index);
+        report->vote = (redlock_vote)operation->round.votes[index];
+        report->ttl_ms = round_answer(&operation->round, index).other_ttl_ms;
+        report->detail = operation_detail(operation, index);
     }
     if (report->detail[0] == '\0') {
         report->detail = spare_detail(node, report->vote);

@@ -32,8 +32,8 @@ check 'a circle of two files' lib/node/pending_releases.h '#include "node/node.h
     'lib/node/pending_releases: part of a circle'
 check 'a circle by way of a third file' lib/base/text.h '#include "base/log.h"' \
     'lib/base/text: part of a circle'
-check 'a floor above' lib/round/flight.c '#include "lock/locks.h"' \
-    'lib/round/flight.c: round must not include "lock/locks.h"'
+check 'a floor above' lib/round/operation.c '#include "lock/locks.h"' \
+    'lib/round/operation.c: round must not include "lock/locks.h"'
 check 'an outside library' lib/lock/lock.c '#include <event2/event.h>' \
     'lib/lock/lock.c: only lib/io may include <event2/event.h>'
 check 'a pure floor' lib/core/round.c '#include <unistd.h>' \

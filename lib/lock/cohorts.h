@@ -8,7 +8,7 @@
  * to max_local_handoffs of them at most; after these the nodes pass the key on. Requests that come
  * later wait for the next acquisition. So a client delays others for no longer than its hand-offs
  * take. When the holder leaves the cohort, the first waiter becomes the leader: its QUEUE can
- * travel with the release (round/batches.h), and its ticket is from the time of its arrival.
+ * travel with the release (round/rounds.h), and its ticket is from the time of its arrival.
  *
  * Permits, shares, and locks that stay after their release cannot be handed over. In their cohorts
  * each leader that acquires its lock makes room for the next; of permits and shares there are

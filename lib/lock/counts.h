@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct flight;
+struct operation;
 
 /* The number of statuses. */
 #define COUNTS_ONE(name, value, text) +1
@@ -44,11 +44,11 @@ static inline void counts_end(struct counts_ends *ends, redlock_status status) {
 
 /*
  * Counts the end of `before`, one of COUNTS_STATES, before the update that ended it is carried out:
- * `flight` is still the round that was decided, or NULL.
+ * `operation` is still the one that was decided, or NULL.
  */
 void counts_end_state(struct counts *counts, const struct lease *lease,
                       const struct lease_update *update, enum lease_state before,
-                      const struct flight *flight, uint64_t now);
+                      const struct operation *operation, uint64_t now);
 
 /* Returns whether a request in this state waits in the queue, or for its next try. */
 static inline bool counts_as_wait(enum lease_state state) {

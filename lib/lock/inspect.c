@@ -15,7 +15,7 @@
 #include "core/survey.h"
 #include "io/clock.h"
 #include "io/loop.h"
-#include "node/call.h"
+#include "node/eval.h"
 #include "node/node.h"
 #include "wire/command.h"
 #include "wire/reply.h"
@@ -28,7 +28,7 @@
 struct inspection {
     struct conn_request request;
     struct inspections *inspections;
-    struct call call;
+    struct eval eval;
     TAILQ_ENTRY(inspection) link;
     struct inspection_listener listener;
     struct timer timer;
@@ -126,11 +126,11 @@ static bool send_inspection(struct inspection *inspection, struct node *node) {
     script_call_add(&call, SCRIPT_INSPECT, &lock);
     bytes_clear(command);
     command_script(command, SCRIPT_INSPECT,
-                   call_takes_text(&inspection->call, &node->uplink, node->index), &call);
+                   eval_takes_text(&inspection->eval, &node->uplink, node->index), &call);
     script_call_finish(&call);
     /* A text that was counted as sent is due again, or later calls would rely on it. */
     if (command->failed || !node_send(node, &inspection->request, command->data, command->length)) {
-        call_not_sent(&inspection->call, &node->uplink, node->index);
+        eval_not_sent(&inspection->eval, &node->uplink, node->index);
         return false;
     }
     return true;
@@ -140,7 +140,7 @@ static void on_inspect_reply(struct conn_request *request, void *owner, const st
     struct inspection *inspection = (struct inspection *)request;
     struct node *node = node_of(owner);
     /* NOSCRIPT: the call goes once more, with the script's text, and keeps its reference. */
-    if (call_is_asked_again(&inspection->call, &node->uplink, node->index, reply) &&
+    if (eval_is_asked_again(&inspection->eval, &node->uplink, node->index, reply) &&
         send_inspection(inspection, node)) {
         context_wake(inspection->inspections->context);
         return;
@@ -211,7 +211,7 @@ static struct inspection *create_inspection(struct inspections *inspections, con
     inspection->request.on_reply = on_inspect_reply;
     inspection->request.length = 2 * key_length; /* an estimate, shared by all nodes */
     inspection->inspections = inspections;
-    inspection->call = (struct call){.script = SCRIPT_INSPECT};
+    inspection->eval = (struct eval){.script = SCRIPT_INSPECT};
     inspection->references = 1;
     inspection->survey.lists = members_lists(inspections->members);
     TAILQ_INSERT_TAIL(&inspections->all, inspection, link);

@@ -35,7 +35,8 @@ static void record_change(redlock_lock *lock, const struct lease_update *update,
                           enum lease_state before, uint64_t now) {
     if (before != lock->lease.state) {
         if (COUNTS_STATES >> before & 1) { /* the end of a wait, a renewal or a release */
-            counts_end_state(&lock->locks->counts, &lock->lease, update, before, lock->flight, now);
+            counts_end_state(&lock->locks->counts, &lock->lease, update, before, lock->operation,
+                             now);
             lock->has_waited |= counts_as_wait(before);
         }
         EMIT(&lock->locks->context->events, lock_changed, .request = lock->request,
@@ -60,8 +61,9 @@ static void undo_and_send(redlock_lock *lock, const struct lease_update *update,
     /* Wait queue: without a ticket the release gives up the key alone, and the entry stays. */
     uint64_t entry_ticket = update->keeps_entry ? 0 : outbox_entry_ticket(lock);
     token_unpack(token, lock->token);
-    if (lock->flight != NULL) {
-        lock->flight->is_void = true; /* its command, if not sent yet, would take the key again */
+    if (lock->operation != NULL) {
+        lock->operation->is_void =
+            true; /* its command, if not sent yet, would take the key again */
     }
     if (asks_for_entry) {
         send_round(lock, update, now);
@@ -98,8 +100,8 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
         locks_raise(lock, LOCK_LATE_VOTE); /* handled after the notifications: a yes is fresh */
     }
     if (update->watch) {
-        if (lock->flight != NULL) {
-            lock->flight->unwatched = lock->flight->foreign;
+        if (lock->operation != NULL) {
+            lock->operation->unwatched = lock->operation->foreign;
         }
         locks_raise(lock, LOCK_UNWATCHED); /* likewise, and after the top-up */
     }
@@ -218,13 +220,13 @@ static void hand_over_token(redlock_lock *from, redlock_lock *to) {
 /* Hands over the latest round, or its votes, and its events. */
 static void hand_over_round(redlock_lock *from, redlock_lock *to) {
     const unsigned of_round = LOCK_DECIDED | LOCK_LATE_VOTE;
-    to->flight = from->flight;
-    from->flight = NULL;
+    to->operation = from->operation;
+    from->operation = NULL;
     to->granted = from->granted;
     to->unsent = from->unsent;
     to->was_renewed = from->was_renewed;
-    if (to->flight != NULL && to->flight->listener.on_vote != NULL) {
-        to->flight->listener.owner = to; /* later votes are reported to the new owner */
+    if (to->operation != NULL && to->operation->listener.on_vote != NULL) {
+        to->operation->listener.owner = to; /* later votes are reported to the new owner */
     }
     if (from->events & of_round) { /* a verdict includes the late votes */
         locks_raise(to, from->events & LOCK_DECIDED ? LOCK_DECIDED : LOCK_LATE_VOTE);
@@ -307,16 +309,17 @@ static void read_arrived(struct locks *locks) {
     }
 }
 
-static struct flight *open_flight(const redlock_lock *lock) {
-    return lock->flight != NULL && lock->flight->round.verdict == ROUND_OPEN ? lock->flight : NULL;
+static struct operation *open_operation(const redlock_lock *lock) {
+    return lock->operation != NULL && lock->operation->round.verdict == ROUND_OPEN ? lock->operation
+                                                                                   : NULL;
 }
 
 /* Makes the lease read the votes again, so that the status of a failure matches its report. */
 static void reconsider(redlock_lock *lock) {
-    const struct flight *flight = lock->flight;
-    if (flight != NULL) { /* a DIAGNOSE follows the try that failed: that one's votes say why */
+    const struct operation *operation = lock->operation;
+    if (operation != NULL) { /* a DIAGNOSE follows the try that failed: that one's votes say why */
         lease_reconsider(&lock->lease,
-                         flight->tried != NULL ? &flight->tried->round : &flight->round);
+                         operation->tried != NULL ? &operation->tried->round : &operation->round);
     }
 }
 
@@ -324,8 +327,8 @@ static void reconsider(redlock_lock *lock) {
  * Counts and emits the TIMEOUT votes that a round's deadline cast, and the verdict if they decided
  * it. Not inlined, to keep it out of the common path. `silent` is the mask from before.
  */
-static __attribute__((noinline)) void record_timeouts(const redlock_lock *lock,
-                                                      const struct flight *open, uint32_t silent) {
+static __attribute__((noinline)) void
+record_timeouts(const redlock_lock *lock, const struct operation *open, uint32_t silent) {
     const struct locks *locks = lock->locks;
     const struct events *events = &locks->context->events;
     const struct round *round = &open->round;
@@ -346,7 +349,7 @@ static __attribute__((noinline)) void record_timeouts(const redlock_lock *lock,
 static void on_woken(redlock_lock *lock, struct lease_update *update) {
     enum lease_state before = lock->lease.state;
     /* Deadline of a round: replies that have arrived count, however late the loop reads them. */
-    if (open_flight(lock) != NULL && clock_now() >= lock->lease.wake_at) {
+    if (open_operation(lock) != NULL && clock_now() >= lock->lease.wake_at) {
         read_arrived(lock->locks);
     }
     uint64_t now = clock_now();
@@ -354,7 +357,7 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
         lock->events &= (uint16_t)~LOCK_DECIDED;
         lease_decided(&lock->lease, lock_round(lock), now, update);
     } else {
-        const struct flight *open = open_flight(lock);
+        const struct operation *open = open_operation(lock);
         uint32_t silent = open != NULL ? open->round.silent : 0;
         lease_woken(&lock->lease, lock_round(lock), now, update);
         if (open != NULL) {
@@ -371,11 +374,11 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
  */
 static void watch_key(redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
-    struct flight *flight = lock->flight;
+    struct operation *operation = lock->operation;
     uint32_t nodes = lease_is_held(lease) && lease->terms->watches ? lease->members : 0;
-    if (flight != NULL && flight->unwatched != 0) {
-        nodes |= queue_is_waiting(lease, &flight->round) ? flight->unwatched : 0;
-        flight->unwatched = 0;
+    if (operation != NULL && operation->unwatched != 0) {
+        nodes |= queue_is_waiting(lease, &operation->round) ? operation->unwatched : 0;
+        operation->unwatched = 0;
     }
     watches_look(&lock->locks->watches, lock, nodes & members_all(lock->locks->members));
 }

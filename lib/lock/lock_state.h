@@ -6,7 +6,7 @@
 
 #include "base/wheel.h"
 #include "core/lease.h"
-#include "round/send.h"
+#include "round/rounds.h"
 #include "wire/key.h"
 #include "wire/kind.h"
 #include "wire/token.h"
@@ -80,15 +80,16 @@ struct lock_wait {
 struct redlock_lock {
     struct locks *locks;
     struct key *key;
-    struct flight *flight;  /* the latest round; NULL: none, or over and kept as the masks below */
+    struct operation
+        *operation;         /* the latest round; NULL: none, or over and kept as the masks below */
     struct lock_wait *wait; /* NULL: none */
     struct wheel_entry alarm; /* the alarm for lease.wake_at */
     struct lease lease;
     TAILQ_ENTRY(redlock_lock) link;
     struct lock_callback on_done;  /* for the acquisition; later, for an extension */
     struct lock_callback on_ended; /* for the loss; once release is called, for the release */
-    uint32_t granted; /* mask, if flight is NULL: nodes that granted in the latest round */
-    uint32_t unsent;  /* mask, if flight is NULL: nodes that the latest round was not sent to */
+    uint32_t granted; /* mask, if operation is NULL: nodes that granted in the latest round */
+    uint32_t unsent;  /* mask, if operation is NULL: nodes that the latest round was not sent to */
     uint32_t request; /* the request's number: starts at 1 and wraps from 2^32 - 1 to 1 */
     unsigned char token[TOKEN_BYTES];
     uint16_t events;       /* mask of enum lock_event */
@@ -102,7 +103,7 @@ struct redlock_lock {
     bool is_parting : 1;   /* released, and due for handover in the lock's next turn */
     bool is_notified : 1;  /* the end of the release was reported */
     bool has_waited : 1;   /* the request waited, in the queue or for its next try */
-    bool was_renewed : 1;  /* if flight is NULL: the latest round was a renewal */
+    bool was_renewed : 1;  /* if operation is NULL: the latest round was a renewal */
 };
 
 static inline const struct kind *lock_kind(const redlock_lock *lock) {
@@ -111,7 +112,7 @@ static inline const struct kind *lock_kind(const redlock_lock *lock) {
 
 /* Returns the lock's latest round, or NULL. */
 static inline struct round *lock_round(const redlock_lock *lock) {
-    return lock->flight != NULL ? &lock->flight->round : NULL;
+    return lock->operation != NULL ? &lock->operation->round : NULL;
 }
 
 #endif

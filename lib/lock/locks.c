@@ -103,8 +103,8 @@ void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
 }
 
 void locks_record_sent(redlock_lock *lock) {
-    struct flight *flight = flight_hold(lock->flight); /* until turn_sent */
-    STAILQ_INSERT_TAIL(&lock->locks->sent, flight, sent_link);
+    struct operation *operation = operation_hold(lock->operation); /* until turn_sent */
+    STAILQ_INSERT_TAIL(&lock->locks->sent, operation, sent_link);
 }
 
 /* ---- the alarm, and change notifications ---- */
@@ -149,8 +149,8 @@ static void on_alarm(struct wheel_entry *alarm) {
 
 static void on_key_changed(redlock_lock *lock, uint32_t node) {
     /* Wait queue: with the nodes whose key has changed, a quorum may grant it (core/queue.h). */
-    if (lock->flight != NULL) {
-        round_record_changed(&lock->flight->round, node);
+    if (lock->operation != NULL) {
+        round_record_changed(&lock->operation->round, node);
     }
     locks_raise(lock, LOCK_KEY_CHANGED);
 }
@@ -341,7 +341,7 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request, 
         lock_free(lock);
         return NULL;
     }
-    lock->flight = NULL;
+    lock->operation = NULL;
     lock->granted = lock->unsent = 0;
     lock->events = lock->notifications = 0;
     lock->is_closed = lock->is_let_go = lock->is_parting = lock->is_notified = false;
@@ -360,7 +360,7 @@ void locks_end(redlock_lock *lock) {
     waiters_remove(&locks->waiters, lock);
     watches_drop(lock);
     lock->lease.wake_at = NANOS_NEVER; /* the alarm may stay filed in the wheel, and never fires */
-    locks_let_go(&lock->flight);
+    locks_let_go(&lock->operation);
     move(lock, LOCK_ENDED);
     if (!locks->context->is_closing) { /* otherwise the holder may still use its handle */
         TAILQ_REMOVE(&locks->queues[LOCK_ENDED].list, lock, link);

@@ -14,7 +14,7 @@
 #include "lock/waiters.h"
 #include "lock/watches.h"
 #include "node/context.h"
-#include "round/send.h"
+#include "round/rounds.h"
 
 #include <redlock.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@
 #define TURN_LOCKS_MAX 1024
 #define TURN_OVERDUE_MAX 8192
 
-STAILQ_HEAD(flight_queue, flight);
+STAILQ_HEAD(operation_queue, operation);
 
 /* A count of the pushed keys that had no waiter and went back, in the second from `since` on. */
 struct locks_back {
@@ -47,7 +47,7 @@ struct locks {
     struct pool pool;
     struct pool waits; /* of struct lock_wait */
     struct lock_queue queues[LOCK_LISTS];
-    struct flight_queue sent; /* rounds of locks that are written at the end of this turn */
+    struct operation_queue sent; /* rounds of locks that are written at the end of this turn */
     struct alarms alarms;
     struct waiters waiters;
     struct watches watches;
@@ -122,12 +122,12 @@ static inline redlock_lock *locks_first_open(const struct locks *locks) {
 /* Marks a lock as closed by its client. */
 void locks_record_closed(redlock_lock *lock);
 
-/* Drops a lock's reference to `*flight`, if any; later votes are not reported to the lock. */
-static inline void locks_let_go(struct flight **flight) {
-    if (*flight != NULL) {
-        (*flight)->listener = FLIGHT_UNATTENDED;
-        flight_drop(*flight);
-        *flight = NULL;
+/* Drops a lock's reference to `*operation`, if any; later votes are not reported to the lock. */
+static inline void locks_let_go(struct operation **operation) {
+    if (*operation != NULL) {
+        (*operation)->listener = OPERATION_UNATTENDED;
+        operation_drop(*operation);
+        *operation = NULL;
     }
 }
 

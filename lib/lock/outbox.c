@@ -1,11 +1,11 @@
 /*
- * The happy path: outbox_begin_round prepares a try (its key, token and ticket), plans the round,
- * makes its flight the lock's latest one and sends it. Each vote that may change the lease's
+ * The happy path: outbox_begin_round prepares a try (its key, token and ticket), fills an
+ * operation, makes it the lock's latest one and sends it. Each vote that may change the lease's
  * decisions becomes an event of the lock.
  *
- * Failures: without memory for a round nothing is sent, and the lease is notified. A release
- * without memory becomes a pending release of its nodes (round/send.h); a top-up is omitted, since
- * the next renewal finds the key missing again.
+ * Failures: without memory for an operation nothing is sent, and the lease is notified. A release
+ * without memory becomes a pending release of its nodes (round/release.h); a top-up is omitted,
+ * since the next renewal finds the key missing again.
  */
 #include "lock/outbox.h"
 
@@ -13,6 +13,7 @@
 #include "core/queue.h"
 #include "io/clock.h"
 #include "io/random.h"
+#include "round/release.h"
 #include "wire/fence.h"
 
 #include <string.h>
@@ -35,13 +36,13 @@ static bool is_of_use(const struct round *round, redlock_vote vote) {
 }
 
 void outbox_rest(redlock_lock *lock) {
-    const struct flight *flight = lock->flight;
+    const struct operation *operation = lock->operation;
     /* Still needed for: votes to come, a report with details, or the watches (has_changed). */
-    if (flight == NULL || flight->round.silent != 0 || flight->details != NULL ||
+    if (operation == NULL || operation->round.silent != 0 || operation->details != NULL ||
         lock->lease.terms->watches) {
         return;
     }
-    const struct round *round = &flight->round;
+    const struct round *round = &operation->round;
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
     uint32_t unsent = round_unsent(round);
     /* Only if each node granted or was not sent the command, two masks say all of the votes. */
@@ -49,18 +50,18 @@ void outbox_rest(redlock_lock *lock) {
         lock->granted = granted;
         lock->unsent = unsent;
         lock->was_renewed = round->kind == ROUND_RENEW;
-        locks_let_go(&lock->flight);
+        locks_let_go(&lock->operation);
     }
 }
 
-static void on_flight_vote(void *owner, bool decided, redlock_vote vote) {
+static void on_vote(void *owner, bool decided, redlock_vote vote) {
     redlock_lock *lock = owner;
     if (decided) { /* a round is decided once; later votes may still need an event */
         locks_raise(lock, LOCK_DECIDED);
-    } else if (is_of_use(&lock->flight->round, vote)) {
+    } else if (is_of_use(&lock->operation->round, vote)) {
         locks_raise(lock, LOCK_LATE_VOTE);
     }
-    if (lock->flight->unwatched != 0) {
+    if (lock->operation->unwatched != 0) {
         locks_raise(lock, LOCK_UNWATCHED);
     }
     if (lock->lease.state == LEASE_HELD && lock->events == 0) {
@@ -68,7 +69,7 @@ static void on_flight_vote(void *owner, bool decided, redlock_vote vote) {
     }
 }
 
-/* ---- plans ---- */
+/* ---- filling ---- */
 
 /* Changes the key to that of the permit to try, if any. Returns false when out of memory. */
 static bool change_key(redlock_lock *lock) {
@@ -91,67 +92,65 @@ uint64_t outbox_entry_ticket(const redlock_lock *lock) {
     return lock->wait != NULL ? lock->wait->entry_ticket : 0;
 }
 
-/* Fills in the part of a plan that all kinds of rounds share. */
-static void plan_round(struct flight_plan *plan, const redlock_lock *lock, const char *token,
-                       enum round_kind round, uint64_t ttl, uint64_t now) {
-    const struct lease *lease = &lock->lease;
-    *plan = (struct flight_plan){.round = round,
-                                 .request = lock->request,
-                                 .kind = lock_kind(lock),
-                                 .key = lock->key,
-                                 .token = token,
-                                 .now = now,
-                                 .nodes = members_all(lock->locks->members),
-                                 .ttl = ttl,
-                                 .node_ttl = nanos_add(ttl, lease->terms->lock_delay),
-                                 .fence = lease->fence};
+/* Creates an operation for the lock; `permits` is of operation_create. NULL: out of memory. */
+static struct operation *create_operation(const redlock_lock *lock, const char *token,
+                                          uint32_t permits) {
+    struct operation *operation = operation_create(&lock->locks->rounds->operations,
+                                                   lock_kind(lock), lock->key, token, permits);
+    if (operation != NULL) {
+        operation->request = lock->request;
+        operation->nodes = members_all(lock->locks->members);
+        operation->arguments.fence = lock->lease.fence;
+    }
+    return operation;
 }
 
-/* Completes the plan of a try. */
-static void plan_try(const redlock_lock *lock, const struct lease_update *update,
-                     struct flight_plan *plan) {
+/* Returns the time for which nodes keep the key: the TTL and the lock delay. */
+static uint64_t node_ttl_ms(const redlock_lock *lock, uint64_t ttl) {
+    return nanos_to_ms(nanos_add(ttl, lock->lease.terms->lock_delay));
+}
+
+/* Fills in what a try needs beyond other commands. */
+static void fill_try(const redlock_lock *lock, const struct lease_update *update,
+                     struct operation *operation) {
     const struct lease_terms *terms = lock->lease.terms;
-    plan->is_new = true;
-    plan->permits = terms->permits;
-    if (plan->kind->features & KIND_WRITER) { /* readers make room until the writer's next try */
-        plan->intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, plan->now));
+    uint64_t now = operation->round.start;
+    operation->arguments.step = 1;
+    if (operation->kind->features & KIND_WRITER) { /* readers make room until its next try */
+        operation->arguments.intent_ms = nanos_to_ms(lease_next_try_within(&lock->lease, now));
     }
-    if (plan->round == ROUND_QUEUE) {
-        plan->reservation = terms->reservation;
-        plan->ticket = lock->wait->ticket;
+    if (update->round == ROUND_QUEUE) {
+        operation->arguments.reservation_ms = nanos_to_ms(terms->reservation);
+        operation->arguments.ticket = lock->wait->ticket;
         /*
          * Wait queue: a new token gets its entry before the release of the old one, a new leader
          * before the release that pushes to it. Any other QUEUE may get what this turn releases.
          */
-        plan->order = update->undo != 0        ? FLIGHT_AT_ONCE
-                      : update->before_release ? FLIGHT_BEFORE_RELEASES
-                                               : FLIGHT_AFTER_RELEASES;
+        operation->order = update->undo != 0        ? OPERATION_AT_ONCE
+                           : update->before_release ? OPERATION_BEFORE_RELEASES
+                                                    : OPERATION_AFTER_RELEASES;
     } else if (terms->fenced) { /* Fence: a counter that a node lost restarts above this */
-        plan->fence = members_fence_from_clock(lock->locks->members, plan->now);
+        operation->arguments.fence = members_fence_from_clock(lock->locks->members, now);
     }
 }
 
-/* Completes the plan of a release, or of the DIAGNOSE after a failed request. */
-static void plan_release(const redlock_lock *lock, uint32_t awaited, struct flight_plan *plan) {
+/* Begins the round of an update, and fills in what its command needs. */
+static void begin_operation(const redlock_lock *lock, const struct lease_update *update,
+                            uint64_t now, struct operation *operation) {
     const struct lease *lease = &lock->lease;
-    plan->awaited = awaited;
-    plan->ticket = outbox_entry_ticket(lock);
-    plan->may_hold = lease->may_hold;
-    plan->keep_until = nanos_add(plan->now, lease->longest_ttl);
-    plan->stay_until = plan->round == ROUND_RELEASE ? lease->holding.stay_until : 0;
-}
-
-/* Plans the round of an update for a token. */
-static void plan_update(struct flight_plan *plan, const redlock_lock *lock, const char *token,
-                        const struct lease_update *update, uint64_t now) {
-    plan_round(plan, lock, token, update->round, update->ttl, now);
-    if (update->round == ROUND_RELEASE || update->round == ROUND_DIAGNOSE) {
-        plan_release(lock, update->awaited, plan);
+    operation_begin(operation, update->round, now, update->ttl, update->awaited);
+    operation->arguments.ttl_ms = node_ttl_ms(lock, update->ttl);
+    operation->round.usable_until = update->usable_until;
+    operation->round.timeout = update->timeout;
+    if (operation_is_release(operation)) { /* of the lock, or of a failed try by DIAGNOSE */
+        operation_set_release(operation, lease->may_hold, outbox_entry_ticket(lock),
+                              nanos_add(now, lease->longest_ttl),
+                              update->round == ROUND_RELEASE ? lease->holding.stay_until : 0);
     } else {
-        plan->replicas = lock->lease.terms->replicas;
+        operation->replicas = lease->terms->replicas;
     }
-    if (update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE) {
-        plan_try(lock, update, plan);
+    if (operation_is_try(operation)) {
+        fill_try(lock, update, operation);
     }
 }
 
@@ -174,7 +173,7 @@ void outbox_draw_ticket(redlock_lock *lock) {
 
 /* Returns whether a QUEUE, up to the latest round, may have left an entry for the token. */
 static bool was_queued(const redlock_lock *lock) {
-    return lock->wait->may_be_queued || lock->flight->asks_for_entry;
+    return lock->wait->may_be_queued || lock->operation->asks_for_entry;
 }
 
 /* Draws the token of a try. If the entry stays, the digits that identify it stay, too. */
@@ -228,57 +227,61 @@ static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
 
 /* ---- sending ---- */
 
-/* Makes a flight the lock's latest one, and drops the events of the one before. */
-static void adopt_flight(redlock_lock *lock, struct flight *flight) {
-    if (flight->plan.round == ROUND_DIAGNOSE) { /* the report needs the failed try's votes, too */
-        lock->flight->listener = FLIGHT_UNATTENDED;
-        flight->tried = lock->flight;
+/* Makes an operation the lock's latest one, and drops the events of the one before. */
+static void adopt_operation(redlock_lock *lock, struct operation *operation) {
+    operation->listener = (struct operation_listener){on_vote, lock};
+    if (operation->round.kind ==
+        ROUND_DIAGNOSE) { /* the report needs the failed try's votes, too */
+        lock->operation->listener = OPERATION_UNATTENDED;
+        operation->tried = lock->operation;
     } else {
-        locks_let_go(&lock->flight);
+        locks_let_go(&lock->operation);
     }
-    lock->flight = flight;
+    lock->operation = operation;
     lock->events &= (uint16_t) ~(LOCK_DECIDED | LOCK_LATE_VOTE | LOCK_NO_MEMORY);
     locks_record_sent(lock);
 }
 
 bool outbox_begin_round(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
-    struct rounds *rounds = lock->locks->rounds;
     bool is_try = update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE;
     if (is_try && !prepare_try(lock, update)) {
         return false;
     }
     char unpacked[TOKEN_LENGTH + 1];
     const char *token = unpacked;
-    if (lock->flight != NULL && !is_try) {
-        token = lock->flight->token;
+    if (lock->operation != NULL && !is_try) {
+        token = lock->operation->arguments.value;
     } else {
         token_unpack(unpacked, lock->token);
     }
-    struct flight_plan plan;
-    plan_update(&plan, lock, token, update, now);
-    struct flight *flight =
-        round_plan(rounds, (struct flight_listener){on_flight_vote, lock}, &plan);
-    if (flight == NULL) {
+    struct operation *operation =
+        create_operation(lock, token, is_try ? lock->lease.terms->permits : 0);
+    if (operation == NULL) {
         return false;
     }
-    flight->round.usable_until = update->usable_until;
-    flight->round.timeout = update->timeout;
+    begin_operation(lock, update, now, operation);
     if (update->keeps_token) {
-        lock->flight->is_void = true; /* its call, if still collected in this turn, is left out */
+        lock->operation->is_void =
+            true; /* its call, if still collected in this turn, is left out */
     }
-    adopt_flight(lock, flight);
-    round_send(rounds, flight);
+    adopt_operation(lock, operation);
+    rounds_add(lock->locks->rounds, operation);
     return true;
 }
 
 void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     char token[TOKEN_LENGTH + 1];
+    if (update->top_up_ttl < NANOS_PER_MS) { /* expiries are in ms, and 0 would be an error */
+        return;
+    }
     token_unpack(token, lock->token);
-    struct flight_plan plan;
-    plan_round(&plan, lock, token, ROUND_ACQUIRE, update->top_up_ttl, now);
-    plan.nodes = update->top_up;
-    if (plan.ttl >= NANOS_PER_MS) { /* expiries are in ms, and 0 would be an error */
-        round_send_unattended(lock->locks->rounds, &plan);
+    struct operation *operation = create_operation(lock, token, 0);
+    if (operation != NULL) {
+        operation_begin(operation, ROUND_ACQUIRE, now, update->top_up_ttl, 0);
+        operation->arguments.ttl_ms = node_ttl_ms(lock, update->top_up_ttl);
+        operation->nodes = update->top_up;
+        rounds_add(lock->locks->rounds, operation);
+        operation_drop(operation);
     }
 }
 
@@ -290,7 +293,7 @@ void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_
                                     .token = token,
                                     .ticket = entry_ticket,
                                     .until = nanos_add(now, lock->lease.longest_ttl)};
-    round_send_release(lock->locks->rounds, FLIGHT_UNATTENDED, &release, nodes, now);
+    release_send(lock->locks->rounds, OPERATION_UNATTENDED, &release, nodes, now);
 }
 
 void outbox_leave_queue(redlock_lock *lock, uint64_t now) {

@@ -12,7 +12,7 @@
 #include "core/options.h"
 #include "io/clock.h"
 #include "node/node.h"
-#include "round/send.h"
+#include "round/release.h"
 #include "wire/push.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static void give_back(struct locks *locks, const struct node *node, const struct
                                     .token = token,
                                     .ticket = ticket,
                                     .until = nanos_add(now, nanos_from_ms(OPTIONS_RESERVATION_MS))};
-    round_send_release(locks->rounds, FLIGHT_UNATTENDED, &release, node_bit(node), now);
+    release_send(locks->rounds, OPERATION_UNATTENDED, &release, node_bit(node), now);
     context_wake(locks->context);
     key_drop(key);
 }
@@ -80,8 +80,8 @@ static bool is_for_entry(const struct push *push) {
 
 /* Returns whether the lock has its permit without the node, so that the entry there is useless. */
 static bool is_done_with(const redlock_lock *lock, const struct node *node) {
-    return lease_is_held(&lock->lease) && lock->flight != NULL &&
-           lock->flight->round.votes[node->index] == REDLOCK_VOTE_DENIED;
+    return lease_is_held(&lock->lease) && lock->operation != NULL &&
+           lock->operation->round.votes[node->index] == REDLOCK_VOTE_DENIED;
 }
 
 /* Handles the message that a permit has come free, or that permits are open to all for a time. */
@@ -89,16 +89,16 @@ static void take_permit(struct locks *locks, struct node *node, const struct pus
     const redlock_lock *lock = waiters_find(&locks->waiters, push->token, ENTRY_ID_LENGTH);
     uint32_t permit;
     if (push->open_ms > 0) { /* open to all: the waiter asks again afterwards */
-        if (lock != NULL && lock->flight != NULL) {
-            flight_record_open(lock->flight, node, push->open_ms);
+        if (lock != NULL && lock->operation != NULL) {
+            operation_record_open(lock->operation, node, push->open_ms);
         }
     } else if (lock == NULL || is_done_with(lock, node)) {
         /* Permits: a reserved one that no lock needs goes to the next waiter now. */
         give_back(locks, node, push, 1); /* any ticket: an entry with an offer is found without */
-    } else if (lock->flight != NULL && lock->wait->name != NULL &&
+    } else if (lock->operation != NULL && lock->wait->name != NULL &&
                key_read_permit(lock->wait->name, push->key, push->key_length,
                                lock->lease.terms->permits, &permit)) {
-        flight_record_permit(lock->flight, node, permit);
+        operation_record_permit(lock->operation, node, permit);
     }
 }
 
@@ -112,15 +112,15 @@ void pushes_take(struct locks *locks, struct node *node, const char *text, size_
         return;
     }
     const redlock_lock *lock = waiters_find(&locks->waiters, push.token, TOKEN_LENGTH);
-    struct flight *flight = lock != NULL ? lock->flight : NULL;
+    struct operation *operation = lock != NULL ? lock->operation : NULL;
     bool is_given = push.expires_ms > 0;
     if (lock == NULL && is_given) { /* the next waiter should not wait for the reservation's end */
         give_back(locks, node, &push, 0);
-    } else if (flight != NULL && is_given) {
+    } else if (operation != NULL && is_given) {
         /* Trust: the grant is a vote like any other, and counts only from a trusted node. */
         locks->counts.pushes++;
-        flight_push(flight, node, &push);
-    } else if (flight != NULL) { /* the key is open to all: the waiter asks again afterwards */
-        flight_record_open(flight, node, push.open_ms);
+        operation_push(operation, node, &push);
+    } else if (operation != NULL) { /* the key is open to all: the waiter asks again afterwards */
+        operation_record_open(operation, node, push.open_ms);
     }
 }

@@ -61,15 +61,15 @@ bool turn_has_more(const struct locks *locks) {
 void turn_sent(struct locks *locks) {
     uint64_t now = STAILQ_EMPTY(&locks->sent) ? 0 : clock_now();
     while (!STAILQ_EMPTY(&locks->sent)) {
-        struct flight *flight = STAILQ_FIRST(&locks->sent);
+        struct operation *operation = STAILQ_FIRST(&locks->sent);
         STAILQ_REMOVE_HEAD(&locks->sent, sent_link);
         /* Redlock: validity counts from the round's start, the deadline only from here on. */
-        if (flight->listener.on_vote != NULL) { /* still the latest round of its lock */
-            redlock_lock *lock = flight->listener.owner;
-            lease_sent(&lock->lease, &flight->round, now);
+        if (operation->listener.on_vote != NULL) { /* still the latest round of its lock */
+            redlock_lock *lock = operation->listener.owner;
+            lease_sent(&lock->lease, &operation->round, now);
             lock_set_alarm(lock);
         }
-        flight_drop(flight);
+        operation_drop(operation);
     }
 }
 

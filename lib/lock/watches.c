@@ -135,12 +135,12 @@ static void on_caching(struct conn_request *request, void *owner, const struct r
 /* Returns whether a key's value, in a reply of `node`, contradicts the node's latest vote. */
 static bool has_changed(const struct watch *watch, uint32_t node, const struct reply *reply) {
     const redlock_lock *lock = watch->lock;
-    if (reply->type != REPLY_STRING || lock->flight == NULL) {
+    if (reply->type != REPLY_STRING || lock->operation == NULL) {
         return false;
     }
     bool is_ours = reply->length == TOKEN_LENGTH &&
-                   memcmp(reply->text, lock->flight->token, TOKEN_LENGTH) == 0;
-    redlock_vote vote = (redlock_vote)lock->flight->round.votes[node];
+                   memcmp(reply->text, lock->operation->arguments.value, TOKEN_LENGTH) == 0;
+    redlock_vote vote = (redlock_vote)lock->operation->round.votes[node];
     /* Granted, but the key is not ours any more; or denied, but the key is free now. */
     return vote == REDLOCK_VOTE_GRANTED ? !is_ours
                                         : vote == REDLOCK_VOTE_DENIED && reply->length == 0;

@@ -166,9 +166,9 @@ static void send_probe(struct channel *channel, uint64_t now) {
         return;
     }
     probe->is_answered = probe->has_arrived = probe->is_excused = false;
-    probe->call.texted = 0;
+    probe->eval.texted = 0;
     snprintf(probe->text, sizeof(probe->text), PROBE "%" PRIu64, ++channel->probes);
-    bool with_text = call_takes_text(&probe->call, channel->commands, 0);
+    bool with_text = eval_takes_text(&probe->eval, channel->commands, 0);
     const char *command = with_text ? "EVAL" : "EVALSHA";
     const char *script = with_text ? script_text(SCRIPT_PROBE) : script_sha(SCRIPT_PROBE);
     bytes_clear(scratch);
@@ -178,7 +178,7 @@ static void send_probe(struct channel *channel, uint64_t now) {
     probe->is_pending = !scratch->failed && uplink_send(channel->commands, &probe->request,
                                                         scratch->data, scratch->length);
     if (!probe->is_pending) {
-        call_not_sent(&probe->call, channel->commands, 0);
+        eval_not_sent(&probe->eval, channel->commands, 0);
     }
     context_wake(channel_context(channel));
 }
@@ -208,7 +208,7 @@ static void on_probe_refused(struct channel *channel, const struct reply *reply)
 static void on_probe_reply(struct conn_request *request, void *owner, const struct reply *reply) {
     struct channel_probe *probe = (struct channel_probe *)request;
     struct channel *channel = probe->channel;
-    bool is_due_again = call_is_asked_again(&probe->call, channel->commands, 0, reply);
+    bool is_due_again = eval_is_asked_again(&probe->eval, channel->commands, 0, reply);
     is_due_again |= probe->is_for_another;
     (void)owner;
     probe->is_pending = probe->is_for_another = false;
@@ -361,7 +361,7 @@ redlock_status channel_init(struct channel *channel, struct context *context,
     channel->probe = (struct channel_probe){
         .request = {.on_reply = on_probe_reply, .load_class = LOAD_OWN},
         .channel = channel,
-        .call = {.script = SCRIPT_PROBE},
+        .eval = {.script = SCRIPT_PROBE},
     };
     tracking_init(&channel->tracking, commands);
     return uplink_init(&channel->uplink, context, &uplink_listener, HANDSHAKE_FOR_MESSAGES,

@@ -12,8 +12,8 @@
 
 #include "base/nanos.h"
 #include "io/net.h"
-#include "node/call.h"
 #include "node/context.h"
+#include "node/eval.h"
 #include "node/tracking.h"
 #include "node/uplink.h"
 
@@ -63,7 +63,7 @@ struct channel_listener {
 struct channel_probe {
     struct conn_request request; /* the first member */
     struct channel *channel;
-    struct call call;
+    struct eval eval;
     char text[32];       /* the message */
     bool is_pending;     /* the answer is due */
     bool is_for_another; /* the answer is due, for an earlier name of the channel */

@@ -85,7 +85,7 @@ redlock_status context_check(struct context *context);
  */
 redlock_status context_check_end(struct context *context);
 
-/* Frees the fields. The nodes, flights and locks must have been freed. */
+/* Frees the fields. The nodes, operations and locks must have been freed. */
 void context_finish(struct context *context);
 
 /* Schedules a turn, to handle an event or send a command. Does nothing in a turn. */

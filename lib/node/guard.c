@@ -51,7 +51,7 @@ void guard_init(struct guard *guard, struct uplink *uplink,
         asked->request.load_class = LOAD_OWN;
         asked->guard = guard;
         asked->question = (enum guard_question)(i < GUARD_BEAT ? i : GUARD_BEAT);
-        asked->call = (struct call){.script = SCRIPT_BEAT};
+        asked->eval = (struct eval){.script = SCRIPT_BEAT};
     }
 }
 
@@ -163,15 +163,15 @@ static bool ask_beat(struct guard *guard, uint64_t now) {
     }
     snprintf(last, sizeof(last), "%" PRIu64, trust->last_us);
     snprintf(first, sizeof(first), "%" PRIu64, trust->first_us);
-    beat->call.texted = 0;
-    bool with_text = call_takes_text(&beat->call, guard->uplink, 0);
+    beat->eval.texted = 0;
+    bool with_text = eval_takes_text(&beat->eval, guard->uplink, 0);
     const char *command = with_text ? "EVAL" : "EVALSHA";
     const char *script = with_text ? script_text(SCRIPT_BEAT) : script_sha(SCRIPT_BEAT);
     /* Trust: the script compares the marker with what we know, and begins it anew if it differs. */
     if (!ask_server(guard, beat, now, 8,
                     (const char *[]){command, script, "1", REDLOCK_MARKER_KEY, last, first,
                                      trust->lineage, knows_run ? trust->run_id : ""})) {
-        call_not_sent(&beat->call, guard->uplink, 0);
+        eval_not_sent(&beat->eval, guard->uplink, 0);
         return false;
     }
     return true;
@@ -309,7 +309,7 @@ static bool send_beat_again(struct guard *guard, const struct guard_asked *asked
                             const struct reply *reply, uint64_t now) {
     /* NOSCRIPT comes after a start or SCRIPT FLUSH, and says nothing about the marker. */
     if (asked->question != GUARD_BEAT ||
-        !call_is_asked_again(&asked->call, guard->uplink, 0, reply)) {
+        !eval_is_asked_again(&asked->eval, guard->uplink, 0, reply)) {
         return false;
     }
     context_wake(guard->uplink->context);

@@ -9,7 +9,7 @@
 
 #include "core/trust.h"
 #include "io/net.h"
-#include "node/call.h"
+#include "node/eval.h"
 
 #include <redlock.h>
 #include <stdbool.h>
@@ -38,7 +38,7 @@ struct guard_asked {
     struct conn_request request;
     struct guard *guard;
     enum guard_question question;
-    struct call call; /* of a beat */
+    struct eval eval; /* of a beat */
     bool is_pending;
 };
 

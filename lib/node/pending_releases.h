@@ -23,7 +23,7 @@
 
 /* A release: its key, its token, and the time for which it is of use. */
 struct release {
-    uint64_t request; /* the number of the request that acquired the key; 0: none */
+    uint32_t request; /* the number of the request that acquired the key; 0: none */
     const struct kind *kind;
     struct key *key;
     const char *token;

@@ -97,9 +97,11 @@ static void bulk_joined(struct bytes *out, const char *first, size_t first_lengt
     }
 }
 
-/* Writes "$length\r\n", the value, and "\r\n" at `out` and returns the end. */
-static char *put_value(char *out, const struct lock_arguments *lock) {
-    size_t owner_length = strlen(lock->owner);
+/*
+ * Writes the value, a token with "/" and the owner after it, as a bulk string at `out` and returns
+ * the end. `owner_length`: of the owner.
+ */
+static char *put_value(char *out, const struct lock_arguments *lock, size_t owner_length) {
     out = put_header(out, '$', TOKEN_LENGTH + (owner_length > 0 ? 1 + owner_length : 0));
     out = put_bytes(out, lock->value, TOKEN_LENGTH);
     if (owner_length > 0) {
@@ -109,15 +111,14 @@ static char *put_value(char *out, const struct lock_arguments *lock) {
     return put_bytes(out, "\r\n", 2);
 }
 
-/* Returns the maximum size of a value as a bulk string. */
-static size_t value_max(const struct lock_arguments *lock) {
-    return BULK_MAX(TOKEN_LENGTH + 1 + strlen(lock->owner));
-}
+/* Maximum size of a value as a bulk string, with an owner of `length` bytes. */
+#define VALUE_MAX(length) BULK_MAX(TOKEN_LENGTH + 1 + (length))
 
 static void bulk_value(struct bytes *out, const struct lock_arguments *lock) {
-    char *start = bytes_reserve(out, value_max(lock));
+    size_t owner_length = strlen(lock->owner);
+    char *start = bytes_reserve(out, VALUE_MAX(owner_length));
     if (start != NULL) {
-        out->length += (size_t)(put_value(start, lock) - start);
+        out->length += (size_t)(put_value(start, lock, owner_length) - start);
     }
 }
 
@@ -127,14 +128,16 @@ void command_set(struct bytes *out, const struct lock_arguments *lock) {
     static const char after[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
     char digits[DECIMAL_MAX];
     const struct key *key = lock->key;
-    char *start = bytes_reserve(out, sizeof(before) + BULK_MAX(key->length) + value_max(lock) +
-                                         sizeof(after) + BULK_MAX(DECIMAL_MAX));
+    size_t owner_length = strlen(lock->owner);
+    char *start =
+        bytes_reserve(out, sizeof(before) + BULK_MAX(key->length) + VALUE_MAX(owner_length) +
+                               sizeof(after) + BULK_MAX(DECIMAL_MAX));
     if (start == NULL) {
         return;
     }
     char *end = put_bytes(start, before, sizeof(before) - 1);
     end = put_bulk(end, key->bytes, key->length);
-    end = put_value(end, lock);
+    end = put_value(end, lock, owner_length);
     end = put_bytes(end, after, sizeof(after) - 1);
     end = put_bulk(end, digits, (size_t)(decimal(digits, lock->ttl_ms) - digits));
     out->length += (size_t)(end - start);

@@ -22,12 +22,11 @@
 struct key;
 
 /*
- * What commands say of one lock. The fields after the owner are numbers, but for the form; each
- * script takes those that its contract names (script_sources).
+ * What commands say of one lock. A script takes the fields that its contract names, as numbers but
+ * for the form and the value (script_sources).
  */
 struct lock_arguments {
     struct key *key;         /* the first of its keys */
-    const char *value;       /* the token; sent with "/" and the owner after it */
     const char *owner;       /* "": none */
     uint64_t ttl_ms;         /* SCRIPT_STAY: time to stay */
     uint64_t key_count;      /* number of its keys */
@@ -41,6 +40,7 @@ struct lock_arguments {
     uint64_t ticket;         /* waiters: position in the queue, lowest first */
     uint64_t waiters_named;  /* number of waiters to name; 0: the queue is not read */
     char form;               /* form of the queue entry (scripts/parts/queue.lua) */
+    char value[TOKEN_LENGTH + 1]; /* the token; sent with "/" and the owner after it */
 };
 
 /* Appends a command of `count` NUL-terminated words. */

@@ -3,7 +3,6 @@
 #define REDLOCK_WIRE_KEY_H
 
 #include "base/pool.h"
-#include "wire/command.h"
 
 #include <redlock.h>
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 
 #include "check_load.h"
 #include "lock/lock.h"
-#include "round/flight.h"
+#include "round/operation.h"
 #include "wire/command.h"
 
 #include <inttypes.h>
@@ -374,7 +374,7 @@ static void check_nobody_stays(struct checker *checker, const struct hold *hold)
  * RAISE that confirmed them. A lock without a fence has no other reason for a RAISE.
  */
 static bool is_by_pushes(const redlock_lock *lock) {
-    const struct round *round = &lock->flight->round;
+    const struct round *round = &lock->operation->round;
     return round->pushed != 0 || (round->kind == ROUND_RAISE && !lock->lease.terms->fenced);
 }
 
@@ -389,7 +389,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
         return;
     }
     struct token *token = &checker->tokens[number];
-    uint64_t began = lock->flight != NULL ? lock->flight->round.start : lock->lease.asked_at;
+    uint64_t began = lock->operation != NULL ? lock->operation->round.start : lock->lease.asked_at;
     *hold = (struct hold){.process = process,
                           .lock = lock,
                           .key = (unsigned)__builtin_ctz(keys),
@@ -485,7 +485,8 @@ void check_fence(const struct hold *hold, uint64_t began_at) {
         }
     }
     checker->fenced += is_fenced;
-    checker->raised += hold->lock->flight != NULL && hold->lock->flight->round.kind == ROUND_RAISE;
+    checker->raised +=
+        hold->lock->operation != NULL && hold->lock->operation->round.kind == ROUND_RAISE;
 }
 
 void check_used(struct hold *hold) {

@@ -6,7 +6,7 @@
 #include "lock/lock.h"
 #include "node/members.h"
 #include "node/node.h"
-#include "round/flight.h"
+#include "round/operation.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,14 +22,15 @@ void queue_watch_init(struct queue_watch *watch) {
 /* ---- entries ---- */
 
 static bool is_waiting(const redlock_lock *lock) {
-    return lock != NULL && lock->lease.state == LEASE_QUEUED && lock->flight != NULL &&
-           lock->flight->round.kind == ROUND_QUEUE && lock->flight->round.verdict == ROUND_OPEN;
+    return lock != NULL && lock->lease.state == LEASE_QUEUED && lock->operation != NULL &&
+           lock->operation->round.kind == ROUND_QUEUE &&
+           lock->operation->round.verdict == ROUND_OPEN;
 }
 
 /* Returns the mark of a ready node's channel that was not sent with the token; 0: none. */
 static uint32_t unasked_channel(const redlock_lock *lock, const struct token *token) {
     const struct members *members = lock->locks->members;
-    const struct round *round = &lock->flight->round;
+    const struct round *round = &lock->operation->round;
     for (uint32_t rest = round->members; rest != 0; rest &= rest - 1) {
         unsigned slot = (unsigned)__builtin_ctz(rest);
         const struct node *node = members->nodes[slot];

@@ -3,7 +3,7 @@
  * test/integration/allocations.c checks the bytes that an allocator counts for a lock.
  */
 #include "lock/lock_state.h"
-#include "round/flight.h"
+#include "round/operation.h"
 #include "unit.h"
 
 #include <stddef.h>
@@ -26,27 +26,28 @@ static void a_lease_takes_two_cache_lines(void **state) {
     assert_int_in_range(sizeof(struct lease), 1, 128);
 }
 
-/* A vote touches two cache lines of its flight, the second of which is the round's first. */
+/* A vote touches two cache lines of its operation, the second of which is the round's first. */
 static void a_vote_touches_two_cache_lines(void **state) {
     (void)state;
     if (sizeof(void *) != 8) {
         skip();
     }
-    assert_int_equal(offsetof(struct flight, round), 64);
+    assert_int_equal(offsetof(struct operation, round), 64);
     assert_int_in_range(offsetof(struct round, votes) + 5, 1, 64);
-    assert_int_in_range(offsetof(struct flight, listener) + sizeof(struct flight_listener), 1, 64);
+    assert_int_in_range(offsetof(struct operation, listener) + sizeof(struct operation_listener), 1,
+                        64);
 }
 
 /* The answers of five nodes do not take the space of 32. */
-static void a_flight_is_sized_for_its_nodes(void **state) {
+static void an_operation_is_sized_for_its_nodes(void **state) {
     (void)state;
     if (sizeof(void *) != 8) {
         skip();
     }
-    size_t answers = FLIGHT_STEP * sizeof(struct round_answer);
+    size_t answers = OPERATION_STEP * sizeof(struct round_answer);
     assert_int_equal(round_indexes((struct quorum_lists){0x1f, 0}), 5);
     assert_int_equal(round_indexes((struct quorum_lists){0x1f, UINT32_C(1) << 31}), 32);
-    assert_int_in_range(sizeof(struct flight) + answers, 1, 640);
+    assert_int_in_range(sizeof(struct operation) + answers, 1, 640);
 }
 
 int main(void) {
@@ -54,7 +55,7 @@ int main(void) {
         cmocka_unit_test(a_lock_and_a_key_of_16_bytes_take_320),
         cmocka_unit_test(a_lease_takes_two_cache_lines),
         cmocka_unit_test(a_vote_touches_two_cache_lines),
-        cmocka_unit_test(a_flight_is_sized_for_its_nodes),
+        cmocka_unit_test(an_operation_is_sized_for_its_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,9 +123,9 @@ static void test_numbers_are_written_in_full(void **state) {
 
 static void add_lock(struct fixture *f, enum script script, struct key *key, const char *token,
                      uint64_t ttl_ms) {
-    script_call_add(
-        &f->call, script,
-        &(struct lock_arguments){.key = key, .value = token, .owner = "", .ttl_ms = ttl_ms});
+    struct lock_arguments lock = {.key = key, .owner = "", .ttl_ms = ttl_ms};
+    memcpy(lock.value, token, TOKEN_LENGTH);
+    script_call_add(&f->call, script, &lock);
 }
 
 static void test_release_of_one_key(void **state) {

@@ -1,19 +1,50 @@
 /*
- * The happy path: retry_send takes pending releases from the front, and makes each a round of its
- * own; many share the calls of release scripts. Each vote is reported to the node (node_retried),
- * which sends the rest after the last one. The budget keeps half of the node's room free for locks,
- * and the turn short.
+ * The happy path: release_retry takes pending releases from the front, and makes each an operation;
+ * many share the calls of release scripts. Each vote is reported to the node (node_retried), which
+ * sends the rest after the last one. The budget keeps half of the node's room free for locks, and
+ * the turn short.
  *
- * Failures: a release that fails again becomes a pending release again (flight.c), and so does one
- * without memory for its round (send.c). If the first release is longer than half of the room, it
- * is sent alone, so that it does not block the others.
+ * Failures: a release that fails again becomes a pending release again (operation.c), and so does
+ * one without memory for its operation. If the first release is longer than half of the room, it is
+ * sent alone, so that it does not block the others.
  */
-#include "round/retry.h"
+#include "round/release.h"
 
 #include "io/clock.h"
 #include "wire/command.h"
 
 #include <string.h>
+
+/* Makes a release that there was no memory to send a pending release of `nodes`, a mask. */
+static void defer_to_nodes(const struct rounds *rounds, const struct release *release,
+                           uint32_t nodes) {
+    const struct members *members = rounds->operations.members;
+    uint32_t rest = nodes & members_all(members);
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        node_defer_release(node, release);
+    }
+}
+
+bool release_send(struct rounds *rounds, struct operation_listener listener,
+                  const struct release *release, uint32_t nodes, uint64_t now) {
+    struct operation *operation =
+        operation_create(&rounds->operations, release->kind, release->key, release->token, 0);
+    if (operation == NULL) { /* nothing would report a failure, so it is pending at all nodes */
+        defer_to_nodes(rounds, release, nodes);
+        return false;
+    }
+    operation->listener = listener;
+    operation->request = release->request;
+    operation->nodes = nodes;
+    operation_begin(operation, ROUND_DIAGNOSE, now, 0, 0);
+    operation_set_release(operation, nodes, release->ticket, release->until, release->stay_until);
+    rounds_add(rounds, operation);
+    operation_drop(operation);
+    return true;
+}
+
+/* ---- pending releases ---- */
 
 /* The most calls in one round of retries, so that the turn is short. */
 #define RETRY_CALLS_MAX 64
@@ -44,7 +75,7 @@ static void budget_init(struct retry_budget *budget, const struct node *node) {
 
 /* Returns an upper bound on the bytes that the release of a list of keys adds to a call. */
 static size_t length_of(const struct rounds *rounds, enum script script, const struct key *first) {
-    size_t owner = strlen(rounds->flights.context->owner);
+    size_t owner = strlen(rounds->operations.context->owner);
     size_t length = 0;
     for (const struct key *key = first; key != NULL; key = key->next) {
         length += script_names(script) * (size_t)key->length + RELEASE_BYTES + owner;
@@ -58,8 +89,8 @@ static bool budget_takes(struct retry_budget *budget, const struct rounds *round
     unsigned keys = budget->last[script].keys;
     size_t bytes = budget->last[script].bytes;
     size_t length = length_of(rounds, script, key);
-    /* Releases of one script share a call until it is full (batches_add). */
-    bool is_new_call = keys == 0 || batches_are_full(&rounds->batches, keys, bytes);
+    /* Releases of one script share a call until it is full (rounds_add). */
+    bool is_new_call = keys == 0 || rounds_call_is_full(rounds, keys, bytes);
     if ((is_new_call && budget->calls == 0) || length > budget->bytes) {
         return false;
     }
@@ -77,15 +108,15 @@ static void on_vote(void *owner, bool decided, redlock_vote vote) {
 
 static void retry_first(struct rounds *rounds, struct node *node, uint64_t now) {
     const struct release *release = &STAILQ_FIRST(&node->pending.list)->release;
-    struct flight_listener listener = {.owner = node, .on_vote = on_vote};
+    struct operation_listener listener = {.owner = node, .on_vote = on_vote};
     node->retries++;
-    if (!round_send_release(rounds, listener, release, node_bit(node), now)) {
+    if (!release_send(rounds, listener, release, node_bit(node), now)) {
         node->retries--; /* no vote follows: the release is pending again, at the end of the list */
     }
     pending_releases_drop_first(&node->pending);
 }
 
-void retry_send(struct rounds *rounds, struct node *node) {
+void release_retry(struct rounds *rounds, struct node *node) {
     uint64_t now = clock_now();
     struct retry_budget budget;
     bool has_room = true;
@@ -94,7 +125,7 @@ void retry_send(struct rounds *rounds, struct node *node) {
     while (has_room && node->pending.count > 0) {
         const struct release *release = &STAILQ_FIRST(&node->pending.list)->release;
         enum script script =
-            round_release_script(release->kind, release->ticket, release->stay_until, now);
+            operation_release_script(release->kind, release->ticket, release->stay_until, now);
         if (release->until <= now) { /* the key has expired: nothing is left to release */
             pending_releases_drop_first(&node->pending);
         } else if (budget_takes(&budget, rounds, script, release->key) || is_first) {
@@ -104,5 +135,5 @@ void retry_send(struct rounds *rounds, struct node *node) {
             has_room = false;
         }
     }
-    context_wake(rounds->flights.context);
+    context_wake(rounds->operations.context);
 }
