@@ -207,10 +207,24 @@ static void on_heartbeat(void *arg) {
 
 /* ---- events of the nodes ---- */
 
-/* If the nodes that are up make a quorum, limits the wait for the other nodes to a round's time. */
-static void on_members_up(void *arg) {
+static void on_node_identity(void *arg, struct node *node) {
+    const redlock_client *client = arg;
+    members_identify(&client->members, node);
+}
+
+/* Begins the first tries, which may wait for the nodes to be known; a refused login ends a wait. */
+static void on_node_attempt(void *arg) {
     redlock_client *client = arg;
+    if (members_look(&client->members)) {
+        turn_start(&client->locks);
+    }
     ready_look(&client->ready);
+}
+
+/* If the nodes that are up make a quorum, limits the wait for the other nodes to a round's time. */
+static void on_node_up(void *arg) {
+    redlock_client *client = arg;
+    on_node_attempt(client); /* addresses that are left are not needed now */
     if (members_have_quorum(&client->members)) {
         turn_start(&client->locks);
     }
@@ -220,7 +234,7 @@ static void on_members_up(void *arg) {
  * If the nodes that are up make a quorum, renews the locks whose renewal failed. Waits for the
  * guard's verdict on the node, since a grant that does not count is of no use.
  */
-static void on_members_sound(void *arg) {
+static void on_node_sound(void *arg) {
     redlock_client *client = arg;
     ready_look(&client->ready);
     if (members_have_quorum(&client->members)) {
@@ -228,45 +242,35 @@ static void on_members_sound(void *arg) {
     }
 }
 
-static void on_members_attempt(void *arg) {
-    redlock_client *client = arg;
-    ready_look(&client->ready); /* the node may refuse the login */
-}
-
-static void on_known(void *arg) {
-    redlock_client *client = arg;
-    turn_start(&client->locks);
-}
-
 static void on_releases_due(void *arg, struct node *node) {
     redlock_client *client = arg;
     release_retry(&client->rounds, node);
 }
 
-static void on_members_listening(void *arg) {
+static void on_node_listening(void *arg) {
     redlock_client *client = arg;
     turn_ask_again(&client->locks);
 }
 
-static void on_members_push(void *arg, struct node *node, const char *text, size_t length) {
+static void on_node_push(void *arg, struct node *node, const char *text, size_t length) {
     redlock_client *client = arg;
     pushes_take(&client->locks, node, text, length);
 }
 
-static void on_members_key_change(void *arg, struct node *node, const char *key, size_t length) {
+static void on_node_key_change(void *arg, struct node *node, const char *key, size_t length) {
     redlock_client *client = arg;
     watches_changed(&client->locks.watches, node_bit(node), key, length);
 }
 
-static const struct members_listener members_listener = {
-    .on_up = on_members_up,
-    .on_sound = on_members_sound,
-    .on_attempt = on_members_attempt,
-    .on_known = on_known,
+static const struct node_listener node_listener = {
+    .on_identity = on_node_identity,
+    .on_up = on_node_up,
+    .on_sound = on_node_sound,
+    .on_attempt = on_node_attempt,
     .on_releases_due = on_releases_due,
-    .on_listening = on_members_listening,
-    .on_push = on_members_push,
-    .on_change = on_members_key_change,
+    .on_listening = on_node_listening,
+    .on_push = on_node_push,
+    .on_change = on_node_key_change,
 };
 
 /* ---- the beginning ---- */
@@ -275,7 +279,7 @@ static redlock_status client_init(redlock_client *client, struct event_base *bas
                                   const redlock_options *options, redlock_error *error) {
     struct context *context = &client->context;
     redlock_status status = context_init(context, base, options, on_turn, client, error);
-    members_init(&client->members, context, &members_listener, client);
+    members_init(&client->members, context, &node_listener, client);
     rounds_init(&client->rounds, context, &client->members);
     bool has_locks = locks_init(&client->locks, context, &client->members, &client->rounds);
     inspections_init(&client->inspections, context, &client->members);
@@ -432,6 +436,15 @@ redlock_status redlock_client_ready(redlock_client *client, uint64_t timeout_ms,
 
 /* ---- the change of nodes ---- */
 
+/* Passes a change on to the locks, whose first tries may have waited for nodes that are known now.
+ */
+static void change_locks(redlock_client *client) {
+    turn_move(&client->locks);
+    if (client->members.are_known) {
+        turn_start(&client->locks);
+    }
+}
+
 redlock_status redlock_client_change_nodes(redlock_client *client, const char *const *nodes,
                                            size_t node_count) {
     redlock_status status = check_client(client);
@@ -440,7 +453,7 @@ redlock_status redlock_client_change_nodes(redlock_client *client, const char *c
     }
     status = members_change(&client->members, nodes, node_count, &client->context.refusal);
     if (status == REDLOCK_OK) {
-        turn_move(&client->locks);
+        change_locks(client);
     }
     return status;
 }
@@ -457,7 +470,7 @@ static redlock_status end_change(redlock_client *client,
     if (status == REDLOCK_OK) {
         rounds_send(&client->rounds);
         finish(&client->members);
-        turn_move(&client->locks);
+        change_locks(client);
     }
     return status;
 }

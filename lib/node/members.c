@@ -28,7 +28,7 @@
 #include <string.h>
 
 void members_init(struct members *members, struct context *context,
-                  const struct members_listener *listener, void *arg) {
+                  const struct node_listener *listener, void *arg) {
     *members = (struct members){.context = context, .listener = listener, .listener_arg = arg};
     SLIST_INIT(&members->left);
 }
@@ -225,13 +225,12 @@ static void find_originals_of(const struct members *members, const struct node *
     }
 }
 
-/* ---- events of the nodes ---- */
-
-static void on_node_identity(void *arg, struct node *node) {
-    struct members *members = arg;
+void members_identify(const struct members *members, struct node *node) {
     find_original(members, node);
     find_originals_of(members, node);
 }
+
+/* ---- whether the nodes are known ---- */
 
 /* Returns whether no node is being looked up, or has addresses left to try, for the first time. */
 static bool knows_all(const struct members *members) {
@@ -257,69 +256,15 @@ static bool can_ask_quorum(const struct members *members) {
     return include_quorum(members, ready);
 }
 
-static void become_known(struct members *members) {
-    members->are_known = true;
-    members->listener->on_known(members->listener_arg);
-}
-
-static void look_whether_known(struct members *members) {
-    if (!members->are_known && knows_all(members)) {
-        become_known(members);
-    }
-}
-
-static void on_node_attempt(void *arg) {
-    struct members *members = arg;
-    look_whether_known(members);
-    members->listener->on_attempt(members->listener_arg);
-}
-
-/* Also completes the first attempt of a node with addresses left, which are not needed now. */
-static void on_node_up(void *arg) {
-    struct members *members = arg;
-    look_whether_known(members);
-    members->listener->on_up(members->listener_arg);
-}
-
-static void on_node_sound(void *arg) {
-    const struct members *members = arg;
-    members->listener->on_sound(members->listener_arg);
+bool members_look(struct members *members) {
+    bool was_known = members->are_known;
+    members->are_known = was_known || knows_all(members);
+    return members->are_known && !was_known;
 }
 
 void members_wait_no_longer(struct members *members) {
     members->are_known = true;
 }
-
-static void on_releases_due(void *arg, struct node *node) {
-    const struct members *members = arg;
-    members->listener->on_releases_due(members->listener_arg, node);
-}
-
-static void on_node_listening(void *arg) {
-    const struct members *members = arg;
-    members->listener->on_listening(members->listener_arg);
-}
-
-static void on_node_push(void *arg, struct node *node, const char *text, size_t length) {
-    const struct members *members = arg;
-    members->listener->on_push(members->listener_arg, node, text, length);
-}
-
-static void on_node_key_change(void *arg, struct node *node, const char *key, size_t length) {
-    const struct members *members = arg;
-    members->listener->on_change(members->listener_arg, node, key, length);
-}
-
-static const struct node_listener node_listener = {
-    .on_identity = on_node_identity,
-    .on_up = on_node_up,
-    .on_sound = on_node_sound,
-    .on_attempt = on_node_attempt,
-    .on_releases_due = on_releases_due,
-    .on_listening = on_node_listening,
-    .on_push = on_node_push,
-    .on_change = on_node_key_change,
-};
 
 /* ---- nodes that come ---- */
 
@@ -337,7 +282,8 @@ static redlock_status create_node(struct members *members, uint32_t position, co
     if (node == NULL) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
-    redlock_status status = node_init(node, context, &node_listener, members, position, uri, error);
+    redlock_status status =
+        node_init(node, context, members->listener, members->listener_arg, position, uri, error);
     if (status != REDLOCK_OK) {
         destroy_node(node);
         return status;
@@ -395,15 +341,12 @@ redlock_status members_create(struct members *members, const char *const *uris, 
 
 static void start_nodes(struct members *members, uint32_t mask) {
     struct node *node;
-    members->are_known = false;
     while ((node = members_take(members, &mask)) != NULL) {
         node_start(node);
         channel_want(&node->channel, members->is_listening);
     }
     /* Redlock: a quorum is enough; a try waits only for nodes that it cannot do without. */
-    if (knows_all(members) || can_ask_quorum(members)) {
-        become_known(members);
-    }
+    members->are_known = knows_all(members) || can_ask_quorum(members);
 }
 
 void members_start(struct members *members) {
@@ -460,7 +403,7 @@ static void set_only_list(struct members *members, const struct node_list *list)
     while ((node = members_take(members, &leaving)) != NULL) {
         leave(members, node);
     }
-    look_whether_known(members);
+    members_look(members);
     context_wake(members->context);
 }
 

@@ -16,6 +16,7 @@
 
 struct context;
 struct node;
+struct node_listener;
 SLIST_HEAD(node_stack, node);
 
 /* The indexes of a list's nodes, in the order of its URIs. */
@@ -25,32 +26,9 @@ struct node_list {
     uint8_t indexes[REDLOCK_MAX_NODES];
 };
 
-/* Callbacks to the owner of the members, from the loop; `arg` is members_init's. */
-struct members_listener {
-    /* A node takes commands again. */
-    void (*on_up)(void *arg);
-    /* A node's votes count again. */
-    void (*on_sound)(void *arg);
-    /* An attempt to connect to a node has begun, at one of the addresses, or failed. */
-    void (*on_attempt)(void *arg);
-    /* The nodes have become known (members->are_known). */
-    void (*on_known)(void *arg);
-    /* A node has room for its pending releases (node_room). */
-    void (*on_releases_due)(void *arg, struct node *node);
-    /* A server can push from now on: queue entries from before are void. */
-    void (*on_listening)(void *arg);
-    /* A server pushed a message: `length` bytes and a NUL, valid during the call. */
-    void (*on_push)(void *arg, struct node *node, const char *text, size_t length);
-    /*
-     * A watched key (channel_watch) has changed: `length` bytes and a NUL. NULL: any key may have
-     * changed.
-     */
-    void (*on_change)(void *arg, struct node *node, const char *key, size_t length);
-};
-
 struct members {
     struct context *context;
-    const struct members_listener *listener;
+    const struct node_listener *listener; /* of all nodes, with its argument */
     void *listener_arg;
     struct node *nodes[REDLOCK_MAX_NODES]; /* by index; NULL: the index is free */
     struct node_list now;
@@ -67,9 +45,12 @@ struct members {
     uint32_t cursor; /* the start of the search for a free index: indexes are reused late */
 };
 
-/* Begins without nodes. `arg` is passed to the callbacks of the listener. */
+/*
+ * Begins without nodes. The listener gets the reports of all nodes, with `arg`, and passes some of
+ * them on: members_identify, members_look.
+ */
 void members_init(struct members *members, struct context *context,
-                  const struct members_listener *listener, void *arg);
+                  const struct node_listener *listener, void *arg);
 
 /*
  * Creates the nodes of the first list. Returns a status, with a sentence in `error`; members_finish
@@ -78,7 +59,13 @@ void members_init(struct members *members, struct context *context,
 redlock_status members_create(struct members *members, const char *const *uris, uint32_t count,
                               redlock_error *error);
 
-/* Begins to connect all nodes. */
+/* Handles a new identity of a node's server (on_identity): it may be that of another node. */
+void members_identify(const struct members *members, struct node *node);
+
+/* Handles on_up and on_attempt. Returns whether the nodes have become known (are_known) by that. */
+bool members_look(struct members *members);
+
+/* Begins to connect all nodes; they may be known afterwards (are_known). */
 void members_start(struct members *members);
 
 /* Stops all nodes of a closing client: commands under way get NULL replies inside this call. */
@@ -95,7 +82,8 @@ void members_finish(struct members *members);
 
 /*
  * Begins a change: both lists count from now on. Returns a status, with a sentence in `error`:
- * REDLOCK_EBUSY during another change. After a failure nothing has changed.
+ * REDLOCK_EBUSY during another change. After a failure nothing has changed. The nodes may be known
+ * afterwards (are_known).
  */
 redlock_status members_change(struct members *members, const char *const *uris, size_t count,
                               redlock_error *error);

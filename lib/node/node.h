@@ -18,7 +18,7 @@
 
 struct node;
 
-/* Callbacks to the owner of the nodes, from the loop; `arg` is node_init's. */
+/* What nodes report to the client, from the loop; `arg` is node_init's. */
 struct node_listener {
     /* The server's run_id has changed (guard_identity). */
     void (*on_identity)(void *arg, struct node *node);
