@@ -44,12 +44,6 @@ static void record_change(redlock_lock *lock, const struct lease_update *update,
     }
 }
 
-static void send_round(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
-    if (update->send && !outbox_begin_round(lock, update, now)) {
-        locks_raise(lock, LOCK_NO_MEMORY);
-    }
-}
-
 /*
  * Gives up a try, and sends the round that follows, if any. The release goes first, except before a
  * QUEUE: a key that is given up goes to the first in the queue, which needs the new entry by then.
@@ -66,12 +60,12 @@ static void undo_and_send(redlock_lock *lock, const struct lease_update *update,
             true; /* its command, if not sent yet, would take the key again */
     }
     if (asks_for_entry) {
-        send_round(lock, update, now);
+        outbox_send(lock, update, now);
     }
     outbox_undo(lock, key, token, entry_ticket, update->undo, now);
     key_drop(key);
     if (!asks_for_entry) {
-        send_round(lock, update, now);
+        outbox_send(lock, update, now);
     }
 }
 
@@ -90,7 +84,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
     if (update->undo != 0) {
         undo_and_send(lock, update, now);
     } else {
-        send_round(lock, update, now);
+        outbox_send(lock, update, now);
     }
     /* Permits: STAY leaves the queue entry alone, so another call gives it up. */
     if (outbox_entry_ticket(lock) != 0 && lock->wait->name != NULL && stays(lock, update, now)) {

@@ -1,5 +1,5 @@
 /*
- * The happy path: outbox_begin_round prepares a try (its key, token and ticket), fills an
+ * The happy path: outbox_send prepares a try (its key, token and ticket), fills an
  * operation, makes it the lock's latest one and sends it. Each vote that may change the lease's
  * decisions becomes an event of the lock.
  *
@@ -242,31 +242,43 @@ static void adopt_operation(redlock_lock *lock, struct operation *operation) {
     locks_record_sent(lock);
 }
 
-bool outbox_begin_round(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
+/* Returns the operation of an update, prepared and begun; NULL when out of memory. */
+static struct operation *next_operation(redlock_lock *lock, const struct lease_update *update,
+                                        uint64_t now) {
     bool is_try = update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE;
-    if (is_try && !prepare_try(lock, update)) {
-        return false;
-    }
     char unpacked[TOKEN_LENGTH + 1];
     const char *token = unpacked;
-    if (lock->operation != NULL && !is_try) {
+    if (is_try && !prepare_try(lock, update)) {
+        return NULL;
+    }
+    if (lock->operation != NULL && !is_try) { /* the token of the latest try */
         token = lock->operation->arguments.value;
     } else {
         token_unpack(unpacked, lock->token);
     }
     struct operation *operation =
         create_operation(lock, token, is_try ? lock->lease.terms->permits : 0);
-    if (operation == NULL) {
-        return false;
+    if (operation != NULL) {
+        begin_operation(lock, update, now, operation);
     }
-    begin_operation(lock, update, now, operation);
+    return operation;
+}
+
+void outbox_send(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
+    if (!update->send) {
+        return;
+    }
+    struct operation *operation = next_operation(lock, update, now);
+    if (operation == NULL) {
+        locks_raise(lock, LOCK_NO_MEMORY);
+        return;
+    }
     if (update->keeps_token) {
         lock->operation->is_void =
             true; /* its call, if still collected in this turn, is left out */
     }
     adopt_operation(lock, operation);
     rounds_add(lock->locks->rounds, operation);
-    return true;
 }
 
 void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now) {

@@ -20,8 +20,8 @@ struct key;
  */
 void outbox_draw_ticket(redlock_lock *lock);
 
-/* Begins the round of an update. Returns false when out of memory. */
-bool outbox_begin_round(redlock_lock *lock, const struct lease_update *update, uint64_t now);
+/* Sends the operation of an update, if it has one. Without memory, LOCK_NO_MEMORY is raised. */
+void outbox_send(redlock_lock *lock, const struct lease_update *update, uint64_t now);
 
 /* Sets the key at the nodes of `update->top_up`, for its remaining time if that is 1 ms or more. */
 void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now);

@@ -233,15 +233,6 @@ static void send_alone(struct rounds *rounds, enum script script, uint32_t nodes
     send_now(rounds, call);
 }
 
-/* Sends a SET now, after the calls of this turn if one of them may name the key. */
-static void send_set(struct rounds *rounds, struct operation *operation, uint32_t nodes) {
-    /* A release of the key in this turn goes first: the SET would be denied by our old token. */
-    if (may_name(rounds, operation->arguments.key)) {
-        rounds_send(rounds);
-    }
-    call_send_set(operation, nodes);
-}
-
 void rounds_add(struct rounds *rounds, struct operation *operation) {
     enum script script = operation_script(operation);
     bool takes = operation_is_try(operation);
@@ -254,7 +245,11 @@ void rounds_add(struct rounds *rounds, struct operation *operation) {
     bool is_urgent =
         takes && (operation->arguments.step == 0 || operation->order == OPERATION_AT_ONCE);
     if (script == SCRIPT_NONE) {
-        send_set(rounds, operation, nodes);
+        /* A release of the key in this turn goes first: our old token would deny the SET. */
+        if (may_name(rounds, operation->arguments.key)) {
+            rounds_send(rounds);
+        }
+        call_send_set(operation, nodes);
     } else if (is_urgent) {
         send_alone(rounds, script, nodes, operation);
     } else {
