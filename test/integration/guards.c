@@ -1138,7 +1138,8 @@ static void a_master_that_cannot_save_is_still_trusted(void **state) {
 #define ON_A_CLOCK(test)                                                                           \
     cmocka_unit_test_setup_teardown(test, a_master_with_a_clock_of_its_own, finish_with_the_clock)
 
-int main(void) {
+/* Runs all tests, or a part of them: they wait long for TTLs, and the parts wait at once. */
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         ON_THREE_MASTERS(without_guards_a_restart_breaks_exclusion),
         ON_THREE_MASTERS(a_restarted_master_is_not_counted_until_max_ttl_has_passed),
@@ -1183,6 +1184,14 @@ int main(void) {
         ON_THREE_MASTERS(a_snapshot_restored_to_a_full_master_is_not_forgotten),
         ON_THREE_MASTERS(a_master_that_cannot_save_is_still_trusted),
     };
-
-    return cmocka_run_group_tests_name("guards", tests, NULL, NULL);
+    const size_t count = sizeof(tests) / sizeof(tests[0]);
+    const size_t part = argc == 3 ? strtoul(argv[1], NULL, 10) : 1;
+    const size_t parts = argc == 3 ? strtoul(argv[2], NULL, 10) : 1;
+    if (part < 1 || part > parts || parts > count) {
+        fprintf(stderr, "usage: guards [PART PARTS]\n");
+        return 2;
+    }
+    const size_t first = count * (part - 1) / parts;
+    const size_t end = count * part / parts;
+    return _cmocka_run_group_tests("guards", tests + first, end - first, NULL, NULL);
 }

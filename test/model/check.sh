@@ -3,6 +3,7 @@
 # with the expected ones. Prints TAP; exits with 0 only if all results are as expected.
 #
 #     sh test/model/check.sh FOLDER [NAME]...     the suite, or only these; creates FOLDER if needed
+#     sh test/model/check.sh FOLDER part I/N      of every N lines of the suite the I-th
 #     sh test/model/check.sh FOLDER large         the larger searches, minutes each
 #     sh test/model/check.sh FOLDER trace NAME    a violation, step by step
 #
@@ -266,6 +267,11 @@ trace)
     ;;
 large) lines=$(table | awk '$1 == "large"') ;;
 '') lines=$(table | awk '$1 == "suite"') ;;
+part)
+    [ $# -eq 2 ] || usage
+    lines=$(table | awk -v part="${2%/*}" -v parts="${2#*/}" \
+        '$1 == "suite" && count++ % parts == part - 1')
+    ;;
 *) lines=$(table | awk -v names=" $* " 'index(names, " " $2 " ")') ;;
 esac
 count=$(echo "$lines" | grep -c .) || usage

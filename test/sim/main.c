@@ -19,6 +19,7 @@ struct options {
     unsigned patience; /* limit in seconds; 0: none */
     bool wants_trace, wants_json, stops_at_first, wants_mutants;
     const char *mutant;
+    unsigned part, parts; /* of the mutants, from 1 */
 };
 
 struct totals {
@@ -38,7 +39,7 @@ struct totals {
 static const char usage[] =
     "usage: redlock-sim [--seeds A..B] [--profile NAME] [--guards] [--mutant NAME]\n"
     "                   [--trace] [--json] [--first]\n"
-    "       redlock-sim --mutants [--seeds A..B]\n"
+    "       redlock-sim --mutants [--part I/N] [--seeds A..B]\n"
     "\n"
     "  --seeds A..B      run these seeds, or one seed A (default 1..1000)\n"
     "  --profile kept    the assumptions of the promises hold (default)\n"
@@ -49,6 +50,7 @@ static const char usage[] =
     "  --guards          the clients' guards are on, in every profile\n"
     "  --mutant NAME     run a library with this deliberate bug\n"
     "  --mutants         run all of them, each until it is caught, up to seed B\n"
+    "  --part I/N        run only the I-th of every N mutants, one after the other\n"
     "  --trace           print everything that happens\n"
     "  --json            print the summary as JSON\n"
     "  --first           end at the first violation\n"
@@ -74,6 +76,12 @@ static bool read_seeds(const char *text, struct options *options) {
     return rest[0] == '\0' && options->first <= options->last;
 }
 
+static bool read_part(const char *text, struct options *options) {
+    char end;
+    return sscanf(text, "%u/%u%c", &options->part, &options->parts, &end) == 2 &&
+           options->part >= 1 && options->part <= options->parts;
+}
+
 static void refuse(const char *what, const char *given) {
     fprintf(stderr, "redlock-sim: %s: %s\n\n%s", what, given, usage);
     exit(2);
@@ -91,21 +99,17 @@ static void read_profile(const char *name, struct options *options) {
 }
 
 static void read_options(int argc, char **argv, struct options *options) {
-    static const struct option known[] = {{"seeds", required_argument, NULL, 's'},
-                                          {"profile", required_argument, NULL, 'p'},
-                                          {"mutant", required_argument, NULL, 'm'},
-                                          {"mutants", no_argument, NULL, 'M'},
-                                          {"trace", no_argument, NULL, 't'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"first", no_argument, NULL, 'f'},
-                                          {"patience", required_argument, NULL, 'P'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"guards", no_argument, NULL, 'g'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"seeds", required_argument, NULL, 's'},    {"profile", required_argument, NULL, 'p'},
+        {"mutant", required_argument, NULL, 'm'},   {"mutants", no_argument, NULL, 'M'},
+        {"part", required_argument, NULL, 'n'},     {"trace", no_argument, NULL, 't'},
+        {"json", no_argument, NULL, 'j'},           {"first", no_argument, NULL, 'f'},
+        {"patience", required_argument, NULL, 'P'}, {"help", no_argument, NULL, 'h'},
+        {"guards", no_argument, NULL, 'g'},         {NULL, 0, NULL, 0}};
     int option;
     uint64_t seconds;
     const char *rest;
-    *options = (struct options){.first = 1, .last = 1000};
+    *options = (struct options){.first = 1, .last = 1000, .part = 1, .parts = 1};
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         switch (option) {
         case 's':
@@ -124,6 +128,11 @@ static void read_options(int argc, char **argv, struct options *options) {
             break;
         case 'M':
             options->wants_mutants = true;
+            break;
+        case 'n':
+            if (!read_part(optarg, options)) {
+                refuse("--part takes I/N, two numbers", optarg);
+            }
             break;
         case 't':
             options->wants_trace = true;
@@ -298,7 +307,7 @@ int main(int argc, char **argv) {
     struct totals totals = {0};
     read_options(argc, argv, &options);
     if (options.wants_mutants) {
-        return mutants_run_all(argv[0], options.last);
+        return mutants_run(argv[0], options.last, options.part, options.parts);
     }
     if (options.mutant != NULL && !mutants_is(options.mutant)) {
         mutants_become(argv[0], options.mutant, argv);

@@ -9,11 +9,12 @@
 #include <stdint.h>
 
 /*
- * Runs each mutant until it is caught, in its recorded world and then with the seeds 1 to `seeds`
- * of all profiles, as many mutants at once as there are cores. Prints the invariants that caught
- * them. Returns 0 when all were caught, 1 otherwise.
+ * Runs the part-th of every `parts` mutants until it is caught, in its recorded world and then with
+ * the seeds 1 to `seeds` of all profiles. Runs as many mutants at once as there are cores if parts
+ * is 1, otherwise one. Prints the invariants that caught them. Returns 0 when all were caught, 1
+ * otherwise.
  */
-int mutants_run_all(const char *program, uint64_t seeds);
+int mutants_run(const char *program, uint64_t seeds, unsigned part, unsigned parts);
 
 /* Returns whether this program has become the mutant of this name. */
 bool mutants_is(const char *name);

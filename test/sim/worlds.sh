@@ -2,11 +2,14 @@
 # Runs the worlds of found.txt and, for each profile, a range of seeds that depends on the commit,
 # so that each commit tests others. Exits with 0 only if no world violates an invariant.
 #
-#     sh test/sim/worlds.sh REDLOCK_SIM [JOBS]
+#     sh test/sim/worlds.sh REDLOCK_SIM [JOBS [DIVISOR]]
+#
+# DIVISOR divides the lengths of the ranges.
 set -eu
 
 sim=$1
 jobs=${2:-1}
+divisor=${3:-1}
 here=$(dirname "$0")
 
 # Without a repository (a release's archive) the ranges begin at 1.
@@ -15,9 +18,9 @@ draw=$((0x$commit % 100))
 
 # range PROFILE COUNT: prints the range in four pieces
 range() {
-    piece=$(($2 / 4))
+    piece=$(($2 / divisor / 4))
     for i in 0 1 2 3; do
-        first=$((draw * $2 + i * piece + 1))
+        first=$((draw * piece * 4 + i * piece + 1))
         echo "$1 $first..$((first + piece - 1))"
     done
 }

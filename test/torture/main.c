@@ -3,7 +3,7 @@
  * of scenario and kind of failure is a case, swept in a separate process, so that a crash or a hang
  * is one failed case, reported with the command that repeats its run.
  *
- *   torture [--kind KIND] [--scenario NAME]           TAP
+ *   torture [--kind KIND] [--scenario NAME] [--part I/N]    TAP; of every N cases the I-th
  *   torture --scenario NAME --kind KIND --n N [--form F]    this run alone
  *   torture --list
  */
@@ -24,6 +24,7 @@ struct order {
     const char *kind;
     unsigned n; /* 0: all */
     unsigned form;
+    unsigned part, parts; /* this part of the cases, from 1; parts is 0: all cases */
     bool lists;
 };
 
@@ -94,6 +95,10 @@ static bool is_wanted(const char *wanted, const char *name) {
     return wanted == NULL || strcmp(wanted, name) == 0;
 }
 
+static bool is_in_part(const struct order *order, unsigned scenario) {
+    return order->parts == 0 || scenario % order->parts == order->part - 1;
+}
+
 static bool run_kind(const struct order *order, enum fault fault, unsigned *cases) {
     const char *lack = fault_lack(fault);
     bool passed = true;
@@ -106,7 +111,7 @@ static bool run_kind(const struct order *order, enum fault fault, unsigned *case
     }
     const struct scenario *scenario;
     for (unsigned i = 0; (scenario = scenario_at(i)) != NULL; i++) {
-        if (is_wanted(order->scenario, scenario->name)) {
+        if (is_wanted(order->scenario, scenario->name) && is_in_part(order, i)) {
             passed &= run_case(scenario, fault, ++*cases);
         }
     }
@@ -149,6 +154,13 @@ static int list(void) {
     return 0;
 }
 
+/* Parses "I/N", two numbers from 1. */
+static bool read_part(const char *text, struct order *order) {
+    char end;
+    return sscanf(text, "%u/%u%c", &order->part, &order->parts, &end) == 2 && order->part >= 1 &&
+           order->part <= order->parts;
+}
+
 /* Parses the arguments. Returns false when they are invalid. */
 static bool read_order(int argc, char **argv, struct order *order) {
     for (int i = 1; i < argc; i++) {
@@ -168,6 +180,10 @@ static bool read_order(int argc, char **argv, struct order *order) {
             order->n = (unsigned)strtoul(value, NULL, 10);
         } else if (strcmp(argv[i], "--form") == 0) {
             order->form = (unsigned)strtoul(value, NULL, 10);
+        } else if (strcmp(argv[i], "--part") == 0) {
+            if (!read_part(value, order)) {
+                return false;
+            }
         } else {
             return false;
         }
@@ -180,10 +196,11 @@ static bool read_order(int argc, char **argv, struct order *order) {
 int main(int argc, char **argv) {
     struct order order = {0};
     if (!read_order(argc, argv, &order)) {
-        fprintf(stderr,
-                "usage: torture [--scenario NAME] [--kind KIND] [--n N] [--form 0..%u]\n"
-                "       torture --list\n",
-                sweep_form_count - 1);
+        fprintf(
+            stderr,
+            "usage: torture [--scenario NAME] [--kind KIND] [--part I/N] [--n N] [--form 0..%u]\n"
+            "       torture --list\n",
+            sweep_form_count - 1);
         return 2;
     }
     progress =
