@@ -6,9 +6,9 @@
 #     sh test/matrix.sh [ROW]... [-- ARGUMENTS-OF-run.sh...]
 #
 # A ROW is SYSTEM-SERVER: bookworm-redis (Debian 12), trixie-redis and trixie-valkey (Debian 13),
-# testing-redis and testing-valkey (Debian's next version); the default is all of them. Prints a
-# table, and exits with 0 only if all rows pass, and with 77 if no system could be made, because
-# Debian's packages cannot be fetched.
+# testing-redis and testing-valkey (Debian's next version); the default is all of them, with --all.
+# Prints a table, and exits with 0 only if all rows pass, and with 77 if no system could be made,
+# because Debian's packages cannot be fetched.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -28,7 +28,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
     shift
 done
 [ $# -eq 0 ] || shift
-arguments=$*
+arguments=${*:---all}
 rows=${rows:-bookworm-redis trixie-redis trixie-valkey testing-redis testing-valkey}
 
 cd "$(dirname "$0")/.."

@@ -133,7 +133,7 @@ END
 # shellcheck disable=SC2086
 {
     step 'all tests' 60 env TEST_ARGS='--no-suite worlds --no-suite mutants' \
-        sh test/run.sh --build "$build" --werror $suites
+        sh test/run.sh --all --build "$build" --werror $suites
     step 'mutants' 60 sh test/run.sh --build "$build" --werror --suite mutants
     {
         ranges kept 400000
@@ -151,7 +151,7 @@ END
     step 'chaos on hosts of their own' 60 sh -c 'unshare --net true || exit 77; exec "$@"' - \
         "$chaos" --seconds "$(scaled 900 10)" --hosts
     step 'fuzz' 120 sh test/fuzz/run.sh "$(scaled 1800 5)" "$build-fuzz"
-    step 'sanitizers' 120 sh test/run.sh --build "$build-sanitize" --werror --sanitize $suites
+    step 'sanitizers' 120 sh test/run.sh --all --build "$build-sanitize" --werror --sanitize $suites
     step 'valgrind' 240 env TEST_ARGS='--no-suite worlds' \
         sh test/run.sh --build "$build" --werror --valgrind $checked
     step 'busy machine' 360 sh test/busy.sh --build "$build" --runs "$(scaled 5)" $suites
