@@ -63,6 +63,21 @@ void operations_finish(struct operations *operations) {
 
 /* ---- filling ---- */
 
+/* Sets the arguments that each command has, and all others to 0; but for `permits`. */
+static void init_arguments(struct lock_arguments *arguments, const struct context *context,
+                           const struct kind *kind, struct key *key, const char *token) {
+    arguments->key = key_hold(key);
+    arguments->owner = context->owner;
+    arguments->key_count = key->count;
+    arguments->is_fenced = kind_is_fenced(kind);
+    arguments->counter_ttl_ms = context->options.fence_idle_ms;
+    arguments->form = kind->form;
+    arguments->ttl_ms = arguments->fence = arguments->step = arguments->intent_ms = 0;
+    arguments->reservation_ms = arguments->ticket = arguments->waiters_named = 0;
+    /* A copy: the lock may draw another token, or end, before the last reply. */
+    memcpy(arguments->value, token, sizeof(arguments->value));
+}
+
 struct operation *operation_create(struct operations *operations, const struct kind *kind,
                                    struct key *key, const char *token, uint32_t permits) {
     const struct context *context = operations->context;
@@ -89,18 +104,8 @@ struct operation *operation_create(struct operations *operations, const struct k
     operation->pool = (uint8_t)pool;
     operation->order = OPERATION_AFTER_RELEASES;
     operation->asks_for_entry = operation->is_void = false;
-    struct lock_arguments *arguments = &operation->arguments;
-    arguments->key = key_hold(key);
-    arguments->owner = context->owner;
-    arguments->key_count = key->count;
-    arguments->is_fenced = kind_is_fenced(kind);
-    arguments->counter_ttl_ms = context->options.fence_idle_ms;
-    arguments->permits = permits;
-    arguments->form = kind->form;
-    arguments->ttl_ms = arguments->fence = arguments->step = arguments->intent_ms = 0;
-    arguments->reservation_ms = arguments->ticket = arguments->waiters_named = 0;
-    /* A copy: the lock may draw another token, or end, before the last reply. */
-    memcpy(arguments->value, token, sizeof(arguments->value));
+    operation->arguments.permits = permits;
+    init_arguments(&operation->arguments, context, kind, key, token);
     operation->request = operation->foreign = operation->unwatched = 0;
     operation->keep_until = operation->stay_until = 0;
     operation->round.permits = free_permits;
