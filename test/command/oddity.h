@@ -1,4 +1,4 @@
-/* A server of another kind, in a separate process, with few answers. */
+/* A server of another kind: a fake server (peer.h) in a process of its own, with few answers. */
 #ifndef REDLOCK_TEST_COMMAND_ODDITY_H
 #define REDLOCK_TEST_COMMAND_ODDITY_H
 
@@ -21,8 +21,9 @@ struct oddity oddity_start(const char *answer);
 /* Starts a server with several answers, the last of which is for all other commands. */
 struct oddity oddity_start_with(const struct oddity_answer *answers);
 
-/* Starts a server that begins to answer, and continues with one byte at a time, without end. */
+/* Starts a server that begins to answer, and goes on byte by byte, without end. */
 struct oddity oddity_start_slow(void);
+
 void oddity_end(const struct oddity *oddity);
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include "channel_rig.h"
 #include "clocks.h"
-#include "peer.h"
+#include "harness_peer.h"
 
 #include "io/clock.h"
 #include "io/net.h"

@@ -1,8 +1,8 @@
 /* Nodes that answer with an error: it costs only their own vote, and is named in the report. */
 #include "clocks.h"
 #include "harness.h"
+#include "harness_peer.h"
 #include "master_data.h"
-#include "peer.h"
 #include "wait_queue.h"
 #include "watchdog.h"
 

@@ -7,8 +7,8 @@
 #include "fake_clock.h"
 #include "folder.h"
 #include "harness.h"
+#include "harness_peer.h"
 #include "master_data.h"
-#include "peer.h"
 #include "proxy.h"
 #include "wait_queue.h"
 

@@ -6,8 +6,8 @@
  * connection at once, in answer to its first command, or in answer to locks and scripts only.
  */
 #include "harness.h"
+#include "harness_peer.h"
 #include "master_data.h"
-#include "peer.h"
 
 #include <signal.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * nodes differ, refuse, or answer anything.
  */
 #include "harness.h"
+#include "harness_peer.h"
 #include "master_data.h"
-#include "peer.h"
 #include "wait_queue.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
  */
 #include "clocks.h"
 #include "harness.h"
+#include "harness_peer.h"
 #include "master_data.h"
-#include "peer.h"
 #include "watchdog.h"
 
 #include <stdio.h>

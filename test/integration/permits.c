@@ -5,8 +5,8 @@
 #include "clocks.h"
 #include "detour.h"
 #include "harness.h"
+#include "harness_peer.h"
 #include "master_data.h"
-#include "peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -65,8 +65,8 @@ int main(void) {
 #include "authority.h"
 #include "cycles.h"
 #include "folder.h"
+#include "harness_peer.h"
 #include "master_data.h"
-#include "peer.h"
 #include "proxy.h"
 #include "watchdog.h"
 

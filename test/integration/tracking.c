@@ -4,9 +4,9 @@
  */
 #include "clocks.h"
 #include "harness.h"
+#include "harness_peer.h"
 #include "master_data.h"
 #include "missing_rights.h"
-#include "peer.h"
 #include "wait_queue.h"
 
 #include <event2/event.h>

@@ -11,11 +11,18 @@
 #include <event2/listener.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#include <cmocka.h>
 
 struct peer_link {
     LIST_ENTRY(peer_link) entry;
@@ -29,7 +36,7 @@ struct peer_link {
 };
 
 struct peer {
-    struct fixture *fixture;
+    struct event_base *base;
     struct evconnlistener *listener;
     LIST_HEAD(, peer_link) links;
     peer_answer *answer;
@@ -40,6 +47,7 @@ struct peer {
     size_t open;
     size_t poured;
     size_t commands;
+    int port; /* 0: on a Unix socket */
     char uri[160];
 };
 
@@ -126,7 +134,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     }
     link->peer = peer;
     assert_true(fake_connection_init(&link->connection));
-    link->stream = bufferevent_socket_new(peer->fixture->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    link->stream = bufferevent_socket_new(peer->base, fd, BEV_OPT_CLOSE_ON_FREE);
     assert_non_null(link->stream);
     LIST_INSERT_HEAD(&peer->links, link, entry);
     peer->accepted++;
@@ -140,54 +148,48 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 
 /* ----------------------------------------------------------------------------------- the server */
 
-static void destroy(void *object) {
-    struct peer *peer = object;
+static struct peer *listen_at(struct event_base *base, const struct sockaddr *address,
+                              socklen_t size, peer_answer *answer, void *arg) {
+    struct peer *peer = calloc(1, sizeof(*peer));
 
+    assert_non_null(peer);
+    *peer = (struct peer){.base = base, .answer = answer, .arg = arg, .chunk = SIZE_MAX};
+    LIST_INIT(&peer->links);
+    peer->listener = evconnlistener_new_bind(base, on_accept, peer,
+                                             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 128,
+                                             address, (int)size);
+    assert_non_null(peer->listener);
+    return peer;
+}
+
+struct peer *peer_listen(struct event_base *base, peer_answer *answer, void *arg) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    struct peer *peer = listen_at(base, (struct sockaddr *)&address, size, answer, arg);
+
+    getsockname(evconnlistener_get_fd(peer->listener), (struct sockaddr *)&address, &size);
+    peer->port = ntohs(address.sin_port);
+    snprintf(peer->uri, sizeof(peer->uri), "redis://127.0.0.1:%d", peer->port);
+    return peer;
+}
+
+struct peer *peer_listen_unix(struct event_base *base, const char *folder, peer_answer *answer,
+                              void *arg) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", folder);
+    struct peer *peer = listen_at(base, (struct sockaddr *)&address, sizeof(address), answer, arg);
+    snprintf(peer->uri, sizeof(peer->uri), "unix://%s", address.sun_path);
+    return peer;
+}
+
+void peer_destroy(struct peer *peer) {
     peer_drop_links(peer);
     evconnlistener_free(peer->listener);
     free(peer);
 }
-
-static struct peer *new_peer(struct fixture *f, peer_answer *answer, void *arg) {
-    struct peer *peer = calloc(1, sizeof(*peer));
-
-    assert_non_null(peer);
-    peer->fixture = f;
-    peer->answer = answer;
-    peer->arg = arg;
-    peer->chunk = SIZE_MAX;
-    LIST_INIT(&peer->links);
-    return peer;
-}
-
-static void start_to_listen(struct peer *peer, const void *address, size_t size) {
-    peer->listener = evconnlistener_new_bind(peer->fixture->base, on_accept, peer,
-                                             LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 128,
-                                             address, (int)size);
-    assert_non_null(peer->listener);
-    at_finish(peer->fixture, destroy, peer);
-}
-
-struct peer *peer_create(struct fixture *f, peer_answer *answer, void *arg) {
-    struct peer *peer = new_peer(f, answer, arg);
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof(address);
-
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    start_to_listen(peer, &address, sizeof(address));
-    getsockname(evconnlistener_get_fd(peer->listener), (struct sockaddr *)&address, &size);
-    snprintf(peer->uri, sizeof(peer->uri), "redis://127.0.0.1:%d", ntohs(address.sin_port));
-    return peer;
-}
-
-struct peer *peer_create_unix(struct fixture *f, peer_answer *answer, void *arg) {
-    struct peer *peer = new_peer(f, answer, arg);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", folder_for(f, "peer"));
-    start_to_listen(peer, &address, sizeof(address));
-    snprintf(peer->uri, sizeof(peer->uri), "unix://%s", address.sun_path);
-    return peer;
+int peer_port(const struct peer *peer) {
+    return peer->port;
 }
 
 const char *peer_uri(const struct peer *peer) {
@@ -216,35 +218,6 @@ size_t peer_poured(const struct peer *peer) {
 
 size_t peer_commands(const struct peer *peer) {
     return peer->commands;
-}
-
-struct wanted {
-    const struct peer *peer;
-    size_t count;
-};
-
-static bool has_links(void *arg) {
-    const struct wanted *wanted = arg;
-
-    return wanted->peer->accepted >= wanted->count;
-}
-
-void wait_peer_links(struct fixture *f, struct peer *peer, size_t count) {
-    struct wanted wanted = {peer, count};
-
-    run_until(f, has_links, &wanted, "the peer was connected to so often");
-}
-
-static bool has_commands(void *arg) {
-    const struct wanted *wanted = arg;
-
-    return wanted->peer->commands >= wanted->count;
-}
-
-void wait_peer_commands(struct fixture *f, struct peer *peer, size_t count) {
-    struct wanted wanted = {peer, count};
-
-    run_until(f, has_commands, &wanted, "the peer has read so many commands");
 }
 
 /* -------------------------------------------------------------------------------------- answers */

@@ -1,25 +1,34 @@
 /*
- * A server that only looks like Redis, on the test's own loop: a callback decides on the answer to
- * each command, which may be right, late, wrong or endless.
+ * A server that only looks like Redis, on a libevent loop: a callback decides on the answer to each
+ * command, which may be right, late, wrong or endless. On the loop of a test: peer_create
+ * (harness_peer.h). In a process of its own: test/command/oddity.h.
  */
 #ifndef REDLOCK_TEST_PEER_H
 #define REDLOCK_TEST_PEER_H
 
 #include "command.h"
-#include "harness.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+
+struct event_base;
 struct peer;
 struct peer_link; /* one accepted connection */
 
 /* Answers a command. The link is valid until the callback hangs up. */
 typedef void peer_answer(struct peer_link *link, const struct command *command, void *arg);
 
-/* Listens on a free port of 127.0.0.1. Ends with the fixture, after the clients. */
-struct peer *peer_create(struct fixture *f, peer_answer *answer, void *arg);
+/* Listens on a free port of 127.0.0.1. */
+struct peer *peer_listen(struct event_base *base, peer_answer *answer, void *arg);
 
-/* Does what peer_create does, on a Unix socket in a folder of its own. */
-struct peer *peer_create_unix(struct fixture *f, peer_answer *answer, void *arg);
+/* Listens on a Unix socket in the folder. */
+struct peer *peer_listen_unix(struct event_base *base, const char *folder, peer_answer *answer,
+                              void *arg);
 
+/* Closes the listener and all connections. */
+void peer_destroy(struct peer *peer);
+
+int peer_port(const struct peer *peer); /* 0: on a Unix socket */
 const char *peer_uri(const struct peer *peer);
 
 /* Sets the callback that runs for each new connection, before anything is read from it. */
@@ -32,11 +41,6 @@ size_t peer_links(const struct peer *peer);      /* connections accepted so far 
 size_t peer_open_links(const struct peer *peer); /* connections open now */
 size_t peer_poured(const struct peer *peer);     /* bytes of peer_pour sent so far */
 size_t peer_commands(const struct peer *peer);   /* commands read so far */
-
-/* Runs the loop until `count` connections have been accepted in all. */
-void wait_peer_links(struct fixture *f, struct peer *peer, size_t count);
-/* Runs the loop until `count` commands have been read in all. */
-void wait_peer_commands(struct fixture *f, struct peer *peer, size_t count);
 
 /* Answers (a peer_answer) like a Redis that grants, renews and releases every lock. */
 void peer_answer_well(struct peer_link *link, const struct command *command, void *arg);
