@@ -3,8 +3,9 @@
 #include "core/handover.h"
 #include "core/queue.h"
 #include "core/validity.h"
-#include "rig.h"
 #include "unit.h"
+
+#include "run.h"
 
 #include <string.h>
 
@@ -36,243 +37,180 @@ static void start_queued(struct rig *rig, const struct lease_terms *terms, uint3
     mark_queued(rig, ahead);
 }
 
-static void assert_acquired(const struct rig *rig, redlock_status status) {
-    assert_int_equal(rig->update.notifications, LEASE_ACQUIRED);
-    assert_int_equal(rig->update.acquired, status);
-}
+/* ---- runs ---- */
 
-/* ---- grants ---- */
-
-static void test_a_free_key_is_had_at_once(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    rig_start(&rig, &terms, 1);
-    rig_votes(&rig, "GGG");
-    assert_acquired(&rig, REDLOCK_OK);
-    assert_int_equal(lease_validity(&rig.lease, T0), MS(9898));
-}
-
-static void test_pushes_are_confirmed_first(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    start_queued(&rig, &terms, 0);
-    rig_pass(&rig, MS(100));
-    rig_push(&rig, 0, rig.now + MS(1000));
-    rig_push(&rig, 4, rig.now + MS(1000));
-    assert_state(&rig, LEASE_QUEUED);
-    rig_push(&rig, 2, rig.now + MS(1000));
-    assert_state(&rig, LEASE_RAISING);
-    assert_sent(&rig, ROUND_RAISE);
-    rig_votes(&rig, "G G G");
-    assert_acquired(&rig, REDLOCK_OK);
-    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(9898));
-}
-
-/* During a change of nodes, one list may have more than its quorum when the other reaches one. */
-static void test_a_push_that_was_not_needed_is_no_matter(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    rig_start_at(&rig, &terms, (struct quorum_lists){0x07, 0x38}, 1);
-    rig_push(&rig, 0, rig.now + MS(900));
-    rig_votes(&rig, " GGGG");
-    assert_acquired(&rig, REDLOCK_OK);
-    assert_int_equal(lease_validity(&rig.lease, T0), MS(9898));
-}
-
-static void test_pushes_that_are_trusted_are_notified_at_once(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    terms.watchdog = terms.trusts_pushes = true;
-    start_queued(&rig, &terms, 0);
-    rig_pass(&rig, MS(100));
-    rig_push(&rig, 0, rig.now + MS(900));
-    rig_push(&rig, 4, rig.now + MS(700));
-    rig_push(&rig, 2, rig.now + MS(800));
-    assert_acquired(&rig, REDLOCK_OK);
-    assert_state(&rig, LEASE_HELD);
-    assert_int_equal(lease_validity(&rig.lease, rig.now), MS(700)); /* the minimum of the quorum */
-    assert_int_equal(rig.lease.wake_at, rig.now + MS(700) / 4);
-    rig_wake_on_time(&rig);
-    assert_sent(&rig, ROUND_RENEW);
-}
-
-static void test_pushes_that_leave_too_little_are_confirmed(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    terms.watchdog = terms.trusts_pushes = true;
-    terms.min_validity = MS(700);
-    start_queued(&rig, &terms, 0);
-    rig_push(&rig, 0, rig.now + MS(900));
-    rig_push(&rig, 1, rig.now + MS(700));
-    rig_push(&rig, 2, rig.now + MS(800));
-    assert_state(&rig, LEASE_RAISING);
-}
-
-static void test_counters_that_differ_are_raised(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    terms.watchdog = terms.trusts_pushes = terms.fenced = true;
-    start_queued(&rig, &terms, 0);
-    for (uint32_t node = 0; node < 3; node++) {
-        rig.counter = 7 + node / 2;
-        rig_push(&rig, node, rig.now + MS(900));
-    }
-    assert_state(&rig, LEASE_RAISING);
-    assert_int_equal(rig.lease.fence, 8);
-}
+static const struct run runs[] = {
+    {
+        .name = "a free key is had at once",
+        .rows = {{VOTES, "GGG", IS_HELD, .validity = 9898}},
+    },
+    {
+        .name = "pushes are confirmed first",
+        .rows = {QUEUED_AFTER(0),
+                 {PASS, .ms = 100},
+                 {PUSH, .nodes = NODE(0) | NODE(4), .ms = 1000},
+                 {PUSH, .nodes = NODE(2), .ms = 1000, IS_RAISED},
+                 {VOTES, "G G G", IS_HELD, .validity = 9898}},
+    },
+    {
+        /* During a change of nodes, one list may have more than its quorum when the other reaches
+           one. */
+        .name = "a push that was not needed is no matter",
+        .lists = {0x07, 0x38},
+        .rows = {{PUSH, .nodes = NODE(0), .ms = 900}, {VOTES, " GGGG", IS_HELD, .validity = 9898}},
+    },
+    {
+        .name = "pushes that are trusted are notified at once",
+        .terms = {.watchdog = true, .trusts_pushes = true},
+        .rows = {QUEUED_AFTER(0),
+                 {PASS, .ms = 100},
+                 {PUSH, .nodes = NODE(0), .ms = 900},
+                 {PUSH, .nodes = NODE(4), .ms = 700},
+                 /* the minimum of the quorum counts */
+                 {PUSH, .nodes = NODE(2), .ms = 800, IS_HELD, .validity = 700, WAKES_IN(175, 175)},
+                 {TIMER, .state = LEASE_RENEWING, .sends = SENDS(RENEW)}},
+    },
+    {
+        .name = "pushes that leave too little are confirmed",
+        .terms = {.watchdog = true, .trusts_pushes = true, .min_validity = MS(700)},
+        .rows = {QUEUED_AFTER(0),
+                 {PUSH, .nodes = NODE(0), .ms = 900},
+                 {PUSH, .nodes = NODE(1), .ms = 700},
+                 {PUSH, .nodes = NODE(2), .ms = 800, IS_RAISED}},
+    },
+    {
+        .name = "counters that differ are raised",
+        .terms = {.watchdog = true, .trusts_pushes = true, .fenced = true},
+        .rows = {QUEUED_AFTER(0),
+                 {PUSH, .nodes = 0x03, .ms = 900, .counter = 7},
+                 {PUSH, .nodes = NODE(2), .ms = 900, .counter = 8, IS_RAISED, .fence = 8}},
+    },
+    {
+        .name = "a quorum that can neither grant nor queue is a no",
+        /* undone: the keys and entries of all nodes that were reached */
+        .rows = {{VOTES, "DUEU", .state = LEASE_BACKOFF, .undo = 0x15}},
+    },
+    {
+        .name = "silent nodes are not waited for",
+        .rows = {{DENY, .nodes = 0x03},
+                 {DENY, .nodes = NODE(2), .state = LEASE_QUEUED},
+                 {VOTES, "   G"},
+                 {PUSH, .nodes = NODE(0), .ms = 900},
+                 {PUSH, .nodes = NODE(1), .ms = 900, IS_RAISED}},
+    },
+    {
+        .name = "silent nodes are late in the queue, too",
+        .rows = {{DENY, .nodes = 0x07, .state = LEASE_QUEUED, WAKES_IN(50, 50)},
+                 {TIMER, .late = 0x18, WAKES_IN(950, 1950)}, /* next is the poll */
+                 {VOTES, "   G"}, /* too late for the deadline, but not for the entry */
+                 {PUSH, .nodes = NODE(0), .ms = 900},
+                 {PUSH, .nodes = NODE(1), .ms = 900, IS_RAISED}},
+    },
+    {
+        /* The time in which a split vote may resolve begins when a quorum has answered. */
+        .name = "a grant of a near node waits for the others",
+        .rows = {{VOTES, "G"},
+                 {PASS, .ms = 20},
+                 {DENY, .nodes = 0x1e, .state = LEASE_QUEUED, WAKES_IN(41, 41)}},
+    },
+    {
+        .name = "a poll comes when the holder has expired",
+        .rows = {{DENY, .nodes = NODE(0), .ms = 100},
+                 {DENY, .nodes = NODE(1), .ms = 200},
+                 {DENY, .nodes = NODE(2), .ms = 300, .state = LEASE_QUEUED},
+                 {DENY, .nodes = NODE(3), .ms = 400},
+                 /* three of five are free then */
+                 {DENY, .nodes = NODE(4), .ms = 500, WAKES_IN(301, 330)},
+                 {TIMER, ASKS_AGAIN, .tries = 1}},
+    },
+    {
+        /* The holder frees its keys one by one: the entry asks when a quorum is free. */
+        .name = "changes at a quorum bring the poll forward",
+        .rows = {QUEUED_AFTER(0),
+                 {PASS, .ms = 11},
+                 {CHANGE, .nodes = NODE(0) | NODE(3), .wakes_as_before = true},
+                 {CHANGE, .nodes = NODE(3), .wakes_as_before = true}, /* once more */
+                 {CHANGE, .nodes = NODE(1), ASKS_AGAIN}},
+    },
+    {
+        .name = "grants count with changes",
+        .rows = {QUEUED_AFTER(0),
+                 {PASS, .ms = 11},
+                 {PUSH, .nodes = 0x03, .ms = 900},
+                 {CHANGE, .nodes = NODE(4), ASKS_AGAIN}},
+    },
+    {
+        /* A change notification within 10 ms after an ask leads to a check when the 10 ms are over:
+           the key may be taken. */
+        .name = "an early change has the key looked at",
+        .rows = {QUEUED_AFTER(0, .wakes_to_poll = true),
+                 {CHANGE, .nodes = ALL_NODES, WAKES_IN(8, 8)},
+                 {TIMER, .watches = true, .wakes_to_poll = true},
+                 /* the answer to the check: the key is free */
+                 {CHANGE, .nodes = NODE(2), ASKS_AGAIN}},
+    },
+    {
+        /* Nodes leave the key to anybody for a while: the first waiter asks again after that. */
+        .name = "a key that is left to anybody is asked for afterwards",
+        .rows = {QUEUED_AFTER(9, WAKES_IN(1000, 17063)),
+                 {OPEN, .nodes = 0x07, .ms = 7, WAKES_IN(8, 9)},
+                 {TIMER, ASKS_AGAIN}},
+    },
+    {
+        /* The message came before the answer, which names the previous holder: the message counts.
+           Node 3 leaves the key for longer than the holder has it. */
+        .name = "so is one whose message overtakes the answer",
+        .rows = {{OPEN, .nodes = 0x07, .ms = 7},
+                 {OPEN, .nodes = NODE(3), .ms = 9000},
+                 QUEUED_AFTER(0, WAKES_IN(8, 9))},
+    },
+    {
+        /* Without entries no push comes: polls follow each other like retries. */
+        .name = "without entries polls are retries",
+        .rows = {{VOTES, "DDDDD", .state = LEASE_QUEUED, WAKES_IN(1, 200)}, {TIMER, ASKS_AGAIN}},
+    },
+    {
+        .name = "a queue that begins anew is joined at once",
+        .rows = {QUEUED_AFTER(0), {JOIN, ASKS_AGAIN}, {VOTES, "GGG", IS_HELD}, {JOIN}},
+    },
+    {
+        /* If no quorum answers in time, the longest time for that counts: two node timeouts. */
+        .name = "without answers a split vote takes longer",
+        .terms = {.reservation = MS(5000)},
+        .rows = {{DENY, .nodes = 0x03},
+                 {TIMER, .state = LEASE_QUEUED},
+                 {PUSH, .nodes = NODE(0), .ms = 900, WAKES_IN(101, 101)}},
+    },
+    {
+        /* Nodes that cannot be reached at the end have a pending release: they may have the key, or
+           an entry. */
+        .name = "a wait ends",
+        .terms = {.wait = MS(500)},
+        .rows = {QUEUED_AFTER(0, WAKES_IN(498, 498)),
+                 {TIMER, .state = LEASE_DIAGNOSING, .sends = SENDS(DIAGNOSE), .awaited = ALL_NODES,
+                  .may_hold = ALL_NODES},
+                 {VOTES, "DDDDD", FAILS(REDLOCK_EHELD)}},
+    },
+    {
+        .name = "canceling gives up all entries, also while it asks again",
+        .rows = {QUEUED_AFTER(0),
+                 {TIMER, ASKS_AGAIN},
+                 {CANCEL, .undo = ALL_NODES, FAILS(REDLOCK_ECANCELED)}},
+    },
+    {
+        .name = "without memory to ask again entries are given up",
+        .rows = {QUEUED_AFTER(0),
+                 {NO_MEMORY},
+                 {TIMER, ASKS_AGAIN},
+                 {UNSENT, .undo = ALL_NODES, FAILS(REDLOCK_ENOMEM)}},
+    },
+    {
+        .name = "an early timer is no poll",
+        .rows = {QUEUED_AFTER(0), {EARLY, .wakes_as_before = true}},
+    },
+};
 
 /* ---- entries ---- */
-
-static void test_a_quorum_that_can_neither_grant_nor_queue_is_a_no(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    rig_start(&rig, &terms, 1);
-    rig_votes(&rig, "DUEU");
-    assert_state(&rig, LEASE_BACKOFF);
-    /* the keys and entries of all nodes that were reached */
-    assert_int_equal(rig.update.undo, 0x15);
-}
-
-static void test_silent_nodes_are_not_waited_for(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    rig_start(&rig, &terms, 1);
-    for (uint32_t node = 0; node < 3; node++) {
-        round_mark_queued(&rig.round, node, 0);
-    }
-    rig_votes(&rig, "DD");
-    assert_state(&rig, LEASE_ACQUIRING);
-    rig_vote(&rig, 2, REDLOCK_VOTE_DENIED);
-    rig_late_votes(&rig);
-    assert_state(&rig, LEASE_QUEUED);
-    rig_vote(&rig, 3, REDLOCK_VOTE_GRANTED);
-    rig_push(&rig, 0, rig.now + MS(900));
-    rig_push(&rig, 1, rig.now + MS(900));
-    assert_state(&rig, LEASE_RAISING);
-}
-
-static void test_silent_nodes_are_late_in_queue_too(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    rig_start(&rig, &terms, 1);
-    for (uint32_t node = 0; node < 3; node++) {
-        round_mark_queued(&rig.round, node, 0);
-        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
-    }
-    rig_late_votes(&rig);
-    assert_state(&rig, LEASE_QUEUED);
-    assert_int_equal(rig.lease.wake_at, T0 + terms.node_timeout);
-    rig_wake_on_time(&rig);
-    assert_nothing_sent(&rig);
-    assert_state(&rig, LEASE_QUEUED);
-    assert_int_equal(round_voters(&rig.round, REDLOCK_VOTE_TIMEOUT), 0x18);
-    assert_int_in_range(rig.lease.wake_at - T0, terms.reservation,
-                        2 * terms.reservation); /* the poll */
-    rig_vote(&rig, 3, REDLOCK_VOTE_GRANTED); /* too late for the deadline, but not for the entry */
-    rig_push(&rig, 0, rig.now + MS(900));
-    rig_push(&rig, 1, rig.now + MS(900));
-    assert_state(&rig, LEASE_RAISING);
-}
-
-/* The time in which a split vote may resolve begins when a quorum has answered. */
-static void test_a_grant_of_a_near_node_waits_for_the_others(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    rig_start(&rig, &terms, 1);
-    rig_vote(&rig, 0, REDLOCK_VOTE_GRANTED);
-    rig_pass(&rig, MS(20));
-    for (uint32_t node = 1; node < 5; node++) {
-        round_mark_queued(&rig.round, node, 0);
-        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
-    }
-    rig_late_votes(&rig);
-    assert_state(&rig, LEASE_QUEUED);
-    assert_int_equal(rig.lease.wake_at, rig.now + 2 * MS(20) + MS(1));
-}
-
-static void test_a_poll_comes_when_the_holder_has_expired(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    rig_start(&rig, &terms, 1);
-    for (uint32_t node = 0; node < 5; node++) {
-        round_mark_queued(&rig.round, node, 0);
-        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 100 * (node + 1));
-    }
-    rig_late_votes(&rig);
-    assert_int_in_range(rig.lease.wake_at - T0, MS(301), MS(330)); /* three of five are free then */
-    rig_wake_on_time(&rig);
-    assert_sent(&rig, ROUND_QUEUE);
-    assert_true(rig.update.keeps_token);
-    assert_int_equal(rig.update.undo, 0);
-    assert_int_equal(rig.lease.tries, 1);
-}
-
-/* The holder frees its keys one by one: the entry asks when a quorum is free. */
-static void test_changes_at_a_quorum_bring_the_poll_forward(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    start_queued(&rig, &terms, 0);
-    uint64_t poll_at = rig.lease.wake_at;
-    rig_pass(&rig, MS(11));
-    rig_key_changed_at(&rig, 0);
-    rig_key_changed_at(&rig, 3);
-    rig_key_changed_at(&rig, 3); /* once more */
-    assert_nothing_sent(&rig);
-    assert_int_equal(rig.lease.wake_at, poll_at);
-    rig_key_changed_at(&rig, 1);
-    assert_sent(&rig, ROUND_QUEUE);
-    assert_true(rig.update.keeps_token);
-}
-
-static void test_grants_count_with_changes(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    rig_start(&rig, &terms, 1);
-    mark_queued(&rig, 0);
-    rig_pass(&rig, MS(11));
-    rig_push(&rig, 0, rig.now + MS(900));
-    rig_push(&rig, 1, rig.now + MS(900));
-    assert_nothing_sent(&rig);
-    rig_key_changed_at(&rig, 4);
-    assert_sent(&rig, ROUND_QUEUE);
-}
-
-/*
- * A change notification within 10 ms after an ask leads to a check when the 10 ms are over: the key
- * may be taken.
- */
-static void test_an_early_change_has_the_key_looked_at(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    start_queued(&rig, &terms, 0);
-    uint64_t poll_at = rig.lease.wake_at;
-    for (uint32_t node = 0; node < 5; node++) {
-        rig_key_changed_at(&rig, node);
-    }
-    assert_nothing_sent(&rig);
-    assert_int_equal(rig.lease.wake_at, T0 + MS(10));
-    assert_false(rig.update.watch);
-    rig_wake_on_time(&rig);
-    assert_nothing_sent(&rig);
-    assert_true(rig.update.watch);
-    assert_int_equal(rig.lease.wake_at, poll_at);
-    rig_key_changed_at(&rig, 2); /* the answer to the check: the key is free */
-    assert_sent(&rig, ROUND_QUEUE);
-}
 
 /*
  * An answer may be older than the change that was notified before it arrived: the key is checked.
@@ -373,64 +311,6 @@ static void test_answers_after_a_quorum_of_them_count(void **state) {
     assert_true(queue_heeds(&rig.round, REDLOCK_VOTE_DENIED)); /* and when two stay silent */
 }
 
-/* Nodes leave the key to anybody for a while: the first waiter asks again when that is over. */
-static void test_a_key_that_is_left_to_anybody_is_asked_for_afterwards(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    start_queued(&rig, &terms, 9);
-    assert_true(rig.lease.wake_at > nanos_add(rig.now, MS(1000)));
-    for (uint32_t node = 0; node < 3; node++) {
-        assert_true(round_awaits_push(&rig.round, node));
-        round_record_open(&rig.round, node, 7);
-        rig_late_votes(&rig);
-    }
-    assert_int_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
-    rig_wake_on_time(&rig);
-    assert_sent(&rig, ROUND_QUEUE);
-    assert_true(rig.update.keeps_token);
-}
-
-/* The message came before the answer, which names the previous holder: the message counts. */
-static void test_so_is_one_whose_message_overtakes_the_answer(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    rig_start(&rig, &terms, 1);
-    for (uint32_t node = 0; node < 3; node++) {
-        round_record_open(&rig.round, node, 7);
-    }
-    round_record_open(&rig.round, 3, 9000); /* for longer than the holder has the key */
-    mark_queued(&rig, 0);
-    assert_int_in_range(rig.lease.wake_at - rig.now, MS(8), MS(9));
-}
-
-/* Without entries no push comes: polls follow each other like retries. */
-static void test_without_entries_polls_are_retries(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    rig_start(&rig, &terms, 1);
-    rig_votes(&rig, "DDDDD");
-    assert_state(&rig, LEASE_QUEUED);
-    assert_int_in_range(rig.lease.wake_at - T0, MS(1), MS(200));
-    rig_wake_on_time(&rig);
-    assert_true(rig.update.keeps_token);
-}
-
-static void test_a_queue_that_begins_anew_is_joined_at_once(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    start_queued(&rig, &terms, 0);
-    lease_ask_again(&rig.lease, &rig.round, rig.now, &rig.update);
-    assert_sent(&rig, ROUND_QUEUE);
-    assert_true(rig.update.keeps_token);
-    rig_hold(&rig, &terms, "GGG");
-    lease_ask_again(&rig.lease, &rig.round, rig.now, &rig.update);
-    assert_nothing_sent(&rig);
-}
-
 /* ---- requeues ---- */
 
 /* The time that nodes take to answer counts, not the time in the queue. */
@@ -460,66 +340,7 @@ static void test_a_split_vote_is_given_up_for_a_new_entry(void **state) {
     }
 }
 
-/* If no quorum answers in time, the longest time for that counts. */
-static void test_without_answers_a_split_vote_takes_longer(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    terms.reservation = MS(5000);
-    rig_start(&rig, &terms, 1);
-    for (uint32_t node = 0; node < 2; node++) {
-        round_mark_queued(&rig.round, node, 0);
-        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
-    }
-    rig_late_votes(&rig);
-    assert_state(&rig, LEASE_ACQUIRING);
-    rig_wake_on_time(&rig);
-    assert_state(&rig, LEASE_QUEUED);
-    uint64_t before = rig.now;
-    rig_push(&rig, 0, rig.now + MS(900));
-    assert_int_equal(rig.lease.wake_at, before + 2 * terms.node_timeout + MS(1));
-}
-
 /* ---- ends ---- */
-
-static void test_a_wait_ends(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    terms.wait = MS(500);
-    start_queued(&rig, &terms, 0);
-    assert_int_equal(rig.lease.wake_at, T0 + MS(500));
-    rig_wake_on_time(&rig);
-    assert_sent(&rig, ROUND_DIAGNOSE);
-    rig_votes(&rig, "DDDDD");
-    assert_acquired(&rig, REDLOCK_EHELD);
-}
-
-/*
- * Nodes that cannot be reached at the end have a pending release: they may have the key, or an
- * entry.
- */
-static void test_the_end_of_a_wait_is_pending_at_all(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    terms.wait = MS(500);
-    start_queued(&rig, &terms, 0);
-    rig_wake_on_time(&rig);
-    assert_sent(&rig, ROUND_DIAGNOSE);
-    assert_int_equal(rig.lease.may_hold, 0x1f);
-}
-
-static void test_canceling_gives_up_all_entries(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    start_queued(&rig, &terms, 0);
-    rig_wake_on_time(&rig); /* asks again, under the same token */
-    assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
-    assert_int_equal(rig.update.undo, 0x1f);
-    assert_acquired(&rig, REDLOCK_ECANCELED);
-}
 
 static void test_a_push_that_comes_after_a_cancel_is_nothing(void **state) {
     (void)state;
@@ -531,28 +352,6 @@ static void test_a_push_that_comes_after_a_cancel_is_nothing(void **state) {
     rig_late_votes(&rig);
     assert_state(&rig, LEASE_OVER);
     assert_nothing_sent(&rig);
-}
-
-static void test_without_memory_to_ask_again_entries_are_given_up(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    start_queued(&rig, &terms, 0);
-    rig.without_memory = true;
-    rig_wake_on_time(&rig);
-    rig_out_of_memory(&rig);
-    assert_int_equal(rig.update.undo, 0x1f);
-    assert_acquired(&rig, REDLOCK_ENOMEM);
-}
-
-static void test_a_late_timer_is_no_poll(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = queue_terms();
-    start_queued(&rig, &terms, 0);
-    rig_wake(&rig); /* early */
-    assert_nothing_sent(&rig);
-    assert_state(&rig, LEASE_QUEUED);
 }
 
 /* ---- handing over ---- */
@@ -786,38 +585,15 @@ static void test_not_every_handover_is_silent(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_free_key_is_had_at_once),
-        cmocka_unit_test(test_pushes_are_confirmed_first),
-        cmocka_unit_test(test_a_push_that_was_not_needed_is_no_matter),
-        cmocka_unit_test(test_pushes_that_are_trusted_are_notified_at_once),
-        cmocka_unit_test(test_pushes_that_leave_too_little_are_confirmed),
-        cmocka_unit_test(test_counters_that_differ_are_raised),
-        cmocka_unit_test(test_a_quorum_that_can_neither_grant_nor_queue_is_a_no),
-        cmocka_unit_test(test_silent_nodes_are_not_waited_for),
-        cmocka_unit_test(test_silent_nodes_are_late_in_queue_too),
-        cmocka_unit_test(test_a_grant_of_a_near_node_waits_for_the_others),
-        cmocka_unit_test(test_a_poll_comes_when_the_holder_has_expired),
+    const struct lease_terms terms = queue_terms();
+    const struct CMUnitTest others[] = {
         cmocka_unit_test(test_who_stands_further_back_polls_less),
         cmocka_unit_test(test_a_queue_that_stops_is_looked_at_soon),
         cmocka_unit_test(test_answers_after_a_quorum_of_them_count),
-        cmocka_unit_test(test_changes_at_a_quorum_bring_the_poll_forward),
-        cmocka_unit_test(test_grants_count_with_changes),
-        cmocka_unit_test(test_an_early_change_has_the_key_looked_at),
         cmocka_unit_test(test_a_change_during_a_poll_has_the_key_looked_at),
         cmocka_unit_test(test_hints_without_end_in_queue_are_followed_seldom),
-        cmocka_unit_test(test_a_key_that_is_left_to_anybody_is_asked_for_afterwards),
-        cmocka_unit_test(test_so_is_one_whose_message_overtakes_the_answer),
-        cmocka_unit_test(test_without_entries_polls_are_retries),
-        cmocka_unit_test(test_a_queue_that_begins_anew_is_joined_at_once),
         cmocka_unit_test(test_a_split_vote_is_given_up_for_a_new_entry),
-        cmocka_unit_test(test_without_answers_a_split_vote_takes_longer),
-        cmocka_unit_test(test_a_wait_ends),
-        cmocka_unit_test(test_the_end_of_a_wait_is_pending_at_all),
-        cmocka_unit_test(test_canceling_gives_up_all_entries),
         cmocka_unit_test(test_a_push_that_comes_after_a_cancel_is_nothing),
-        cmocka_unit_test(test_without_memory_to_ask_again_entries_are_given_up),
-        cmocka_unit_test(test_a_late_timer_is_no_poll),
         cmocka_unit_test(test_who_waits_for_another_asks_nobody),
         cmocka_unit_test(test_a_lock_is_handed_over_with_its_validity),
         cmocka_unit_test(test_renewals_begin_anew_with_the_next),
@@ -828,5 +604,8 @@ int main(void) {
         cmocka_unit_test(test_not_every_lock_is_handed_over),
         cmocka_unit_test(test_not_every_handover_is_silent),
     };
+    struct CMUnitTest tests[COUNT_OF(runs) + COUNT_OF(others)];
+    run_make_tests(tests, runs, COUNT_OF(runs), &terms);
+    memcpy(tests + COUNT_OF(runs), others, sizeof(others));
     return cmocka_run_group_tests_name("lease_queue", tests, NULL, NULL);
 }

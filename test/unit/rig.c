@@ -303,6 +303,12 @@ void rig_renew_now_by(struct rig *rig, uint32_t up) {
     carry_out(rig, before);
 }
 
+void rig_ask_again(struct rig *rig) {
+    enum lease_state before = rig->lease.state;
+    lease_ask_again(&rig->lease, &rig->round, rig->now, &rig->update);
+    carry_out(rig, before);
+}
+
 void rig_key_changed_at(struct rig *rig, uint32_t node) {
     round_record_changed(&rig->round, UINT32_C(1) << node);
     rig_key_changed(rig);

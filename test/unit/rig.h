@@ -82,6 +82,9 @@ void rig_out_of_memory(struct rig *rig);
 void rig_renew_now(struct rig *rig); /* all nodes are up */
 void rig_renew_now_by(struct rig *rig, uint32_t up);
 
+/* Notifies the lease that a node may have begun a new queue. */
+void rig_ask_again(struct rig *rig);
+
 /* Notify the lease that the key may have changed. */
 /* at a node; at nodes that were recorded */
 void rig_key_changed_at(struct rig *rig, uint32_t node);
