@@ -3,8 +3,9 @@
  */
 #include "base/nanos.h"
 #include "core/tries.h"
-#include "rig.h"
 #include "unit.h"
+
+#include "run.h"
 
 #include <string.h>
 
@@ -13,6 +14,129 @@ static void assert_acquired(const struct rig *rig, redlock_status status) {
     assert_int_equal(rig->update.acquired, status);
     assert_state(rig, status == REDLOCK_OK ? LEASE_HELD : LEASE_OVER);
 }
+
+/* ---- runs ---- */
+
+#define TRIES_AGAIN .state = LEASE_ACQUIRING, .sends = SENDS(ACQUIRE)
+#define DIAGNOSES(nodes) .state = LEASE_DIAGNOSING, .sends = SENDS(DIAGNOSE), .awaited = (nodes)
+
+/* Two rows: three nodes of a fenced lock have granted it, the last of them with 9. */
+#define RAISING                                                                                    \
+    {VOTES, "GG", .counter = 7}, {                                                                 \
+        VOTES, "  G", .counter = 9, IS_RAISED, .fence = 9                                          \
+    }
+
+static const struct run runs[] = {
+    {
+        /* The diagnosing round is the release of the grants. */
+        .name = "a late quorum beside deniers is diagnosed",
+        .rows = {{PASS, .ms = 9900},
+                 {VOTES, "GGDG", DIAGNOSES(NODE(2))},
+                 {VOTES, "  M", FAILS(REDLOCK_EEXPIRED)}},
+    },
+    {
+        .name = "diagnosing ends at its deadline",
+        .rows = {{VOTES, "DDD", DIAGNOSES(0x07), WAKES_IN(50, 50)},
+                 {VOTES, "DD"},
+                 {TIMER, FAILS(REDLOCK_EHELD)}},
+    },
+    {
+        /* A node that timed out may have granted. */
+        .name = "silence ends at the deadline",
+        .rows = {{VOTES, "GG", WAKES_IN(50, 50)},
+                 {TIMER, FAILS(REDLOCK_ENOQUORUM), .undo = ALL_NODES}},
+    },
+    {
+        .name = "each try is undone before the next",
+        .terms = {.retries = 2},
+        .rows = {{VOTES, "GDDUD", .state = LEASE_BACKOFF, .undo = 0x01},
+                 {TIMER, TRIES_AGAIN},
+                 {VOTES, "GGDBD", .state = LEASE_BACKOFF, .undo = 0x0b},
+                 {TIMER, TRIES_AGAIN},
+                 {VOTES, "DDDDD", DIAGNOSES(ALL_NODES)}},
+    },
+    {
+        /* A slow first try does not shorten or lengthen the second try's validity. */
+        .name = "the start is that of the try",
+        .terms = {.retries = 1},
+        .rows = {{PASS, .ms = 5000},
+                 {EARLY, .state = LEASE_BACKOFF, .undo = ALL_NODES},
+                 {TIMER, TRIES_AGAIN},
+                 {PASS, .ms = 3},
+                 {VOTES, "GGG", IS_HELD, .validity = 9895}},
+    },
+    {
+        .name = "the shortest wait is one try",
+        .terms = {.retries = UINT32_MAX, .wait = MS(1)},
+        .rows = {{PASS, .ms = 0, WAKES_IN(50, 50)},
+                 {TIMER, FAILS(REDLOCK_ENOQUORUM), .undo = ALL_NODES, .tries = 1}},
+    },
+    {
+        /* A try that began within the wait is not cut short; after it the deniers are asked. */
+        .name = "the wait is outlasted by two node timeouts at most",
+        .terms = {.retries = UINT32_MAX, .wait = MS(20)},
+        .rows = {{VOTES, "DD", WAKES_IN(50, 50)},
+                 {TIMER, DIAGNOSES(0x03), WAKES_IN(50, 50)},
+                 {TIMER, FAILS(REDLOCK_ENOQUORUM)}},
+    },
+    {
+        .name = "a fence that a quorum agrees on takes one round",
+        .terms = {.fenced = true},
+        .rows = {{VOTES, "GGDG", .counter = 7, IS_HELD, .fence = 7}},
+    },
+    {
+        /* With a node that had answered too late for the first round. */
+        .name = "a fence that no quorum has is raised first",
+        .terms = {.fenced = true},
+        .rows = {RAISING,
+                 {PASS, .ms = 3},
+                 {VOTES, "GG G", IS_HELD, .fence = 9, .validity = 9895, .may_hold = ALL_NODES}},
+    },
+    {
+        /* A node that granted late has a larger counter: another client may have had the key there,
+           with fence 9. */
+        .name = "a counter that is further is raised to again",
+        .terms = {.fenced = true},
+        .rows = {RAISING,
+                 {VOTES, "G  G", .counter = 9},
+                 {VOTES, "    G", .counter = 10, IS_RAISED, .fence = 10},
+                 {VOTES, "GGG", IS_HELD, .fence = 10, .validity = 9898}},
+    },
+    {
+        .name = "raising without answers is in vain",
+        .terms = {.fenced = true},
+        .rows = {RAISING, {TIMER, FAILS(REDLOCK_ENOQUORUM), .undo = ALL_NODES}},
+    },
+    {
+        .name = "raising too late is in vain",
+        .terms = {.fenced = true},
+        .rows = {RAISING,
+                 {PASS, .ms = 10000},
+                 {VOTES, "GGG", FAILS(REDLOCK_EEXPIRED), .undo = ALL_NODES}},
+    },
+    {
+        .name = "raising is canceled like any try",
+        .terms = {.fenced = true},
+        .rows = {RAISING, {CANCEL, FAILS(REDLOCK_ECANCELED), .undo = ALL_NODES}},
+    },
+    {
+        .name = "raising ends with its client",
+        .terms = {.fenced = true},
+        .rows = {RAISING, {CLOSE, FAILS(REDLOCK_ECLOSED), .undo = ALL_NODES}},
+    },
+    {
+        .name = "raising ends without memory",
+        .terms = {.fenced = true},
+        .rows = {RAISING, {UNSENT, FAILS(REDLOCK_ENOMEM), .undo = ALL_NODES}},
+    },
+    {
+        .name = "a retry has a fence of its own",
+        .terms = {.fenced = true, .retries = 1},
+        .rows = {{VOTES, "GEEE", .counter = 9, .state = LEASE_BACKOFF, .undo = ALL_NODES},
+                 {TIMER, TRIES_AGAIN},
+                 {VOTES, "GGG", .counter = 10, IS_HELD, .fence = 10}},
+    },
+};
 
 /* ---- yes ---- */
 
@@ -59,19 +183,6 @@ static void test_a_quorum_that_came_too_late_is_none(void **state) {
         assert_acquired(&rig, rows[i].is_held ? REDLOCK_OK : REDLOCK_EEXPIRED);
         assert_int_equal(rig.update.undo, rows[i].is_held ? 0 : 0x0f);
     }
-}
-
-static void test_a_late_quorum_beside_deniers_is_diagnosed(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = rig_terms();
-    rig_start(&rig, &terms, 1);
-    rig_pass(&rig, MS(9900));
-    rig_votes(&rig, "GGDG");
-    assert_state(&rig, LEASE_DIAGNOSING);
-    assert_int_equal(rig.update.undo, 0); /* the diagnosing round is the release */
-    rig_votes(&rig, "  M");
-    assert_acquired(&rig, REDLOCK_EEXPIRED);
 }
 
 static void test_nobody_waits_for_a_quorum_that_would_be_of_no_use(void **state) {
@@ -165,31 +276,6 @@ static void test_late_grants_are_no_failures(void **state) {
     }
 }
 
-static void test_diagnosing_ends_at_its_deadline(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = rig_terms();
-    rig_start(&rig, &terms, 1);
-    rig_votes(&rig, "DDD");
-    rig_votes(&rig, "DD");
-    assert_state(&rig, LEASE_DIAGNOSING);
-    rig_wake_on_time(&rig);
-    assert_int_equal(rig.now, T0 + MS(50));
-    assert_acquired(&rig, REDLOCK_EHELD);
-}
-
-static void test_silence_ends_at_the_deadline(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = rig_terms();
-    rig_start(&rig, &terms, 1);
-    rig_votes(&rig, "GG");
-    rig_wake_on_time(&rig);
-    assert_int_equal(rig.now, T0 + MS(50));
-    assert_acquired(&rig, REDLOCK_ENOQUORUM);
-    assert_int_equal(rig.update.undo, 0x1f); /* a node that timed out may have granted */
-}
-
 static void test_a_timer_that_is_early_does_nothing(void **state) {
     (void)state;
     struct rig rig;
@@ -249,23 +335,6 @@ static void test_a_retry_comes_after_a_random_delay(void **state) {
     }
 }
 
-static void test_each_try_is_undone_before_the_next(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = rig_terms();
-    terms.retries = 2;
-    rig_start(&rig, &terms, 1);
-    rig_votes(&rig, "GDDUD");
-    assert_int_equal(rig.update.undo, 0x01);
-    assert_false(rig.update.send);
-    rig_wake_on_time(&rig);
-    rig_votes(&rig, "GGDBD");
-    assert_int_equal(rig.update.undo, 0x0b);
-    rig_wake_on_time(&rig);
-    rig_votes(&rig, "DDDDD");
-    assert_state(&rig, LEASE_DIAGNOSING);
-}
-
 /* A wrong password does not fix itself: neither a retry nor a permit retry follows. */
 static void test_a_quorum_that_refuses_ends_the_request(void **state) {
     (void)state;
@@ -310,24 +379,6 @@ static void test_retries_are_counted(void **state) {
         assert_acquired(&rig, REDLOCK_ENOQUORUM);
         assert_int_equal(rig.lease.tries, retries + 1);
     }
-}
-
-/* A slow first try does not shorten or lengthen the second try's validity. */
-static void test_the_start_is_that_of_the_try(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = rig_terms();
-    terms.retries = 1;
-    rig_start(&rig, &terms, 1);
-    rig_pass(&rig, MS(5000));
-    rig_wake(&rig);
-    assert_state(&rig, LEASE_BACKOFF);
-    rig_wake_on_time(&rig);
-    uint64_t second = rig.now;
-    rig_pass(&rig, MS(3));
-    rig_votes(&rig, "GGG");
-    assert_acquired(&rig, REDLOCK_OK);
-    assert_int_equal(lease_validity(&rig.lease, rig.now), second + MS(9898) - rig.now);
 }
 
 /* The wait before the second try does not count towards the time for which the key stays. */
@@ -420,36 +471,6 @@ static void test_a_retry_that_is_late_does_not_begin(void **state) {
         assert_nothing_sent(&rig);
         assert_int_equal(rig.lease.tries, 1);
     }
-}
-
-static void test_the_shortest_wait_is_one_try(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = rig_terms();
-    terms.retries = UINT32_MAX;
-    terms.wait = MS(1);
-    rig_start(&rig, &terms, 1);
-    assert_int_equal(rig.lease.wake_at, T0 + MS(50));
-    rig_wake_on_time(&rig);
-    assert_acquired(&rig, REDLOCK_ENOQUORUM);
-    assert_int_equal(rig.lease.tries, 1);
-}
-
-/* A try that began within the wait is not cut short; after it the nodes that denied are asked. */
-static void test_the_wait_is_outlasted_by_two_node_timeouts_at_most(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = rig_terms();
-    terms.retries = UINT32_MAX;
-    terms.wait = MS(20);
-    rig_start(&rig, &terms, 1);
-    rig_votes(&rig, "DD");
-    rig_wake_on_time(&rig);
-    assert_int_equal(rig.now, T0 + MS(50));
-    assert_state(&rig, LEASE_DIAGNOSING);
-    rig_wake_on_time(&rig);
-    assert_int_equal(rig.now, T0 + MS(100));
-    assert_acquired(&rig, REDLOCK_ENOQUORUM);
 }
 
 static void test_a_wait_without_end(void **state) {
@@ -632,60 +653,6 @@ static void begin_raising(struct rig *rig) {
     rig_votes(rig, "  G");
 }
 
-static void test_a_fence_that_a_quorum_agrees_on_takes_one_round(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = rig_terms();
-    terms.fenced = true;
-    rig_start(&rig, &terms, 1);
-    rig.counter = 7;
-    rig_votes(&rig, "GGDG");
-    assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.lease.fence, 7);
-    assert_nothing_sent(&rig);
-}
-
-static void test_a_fence_that_no_quorum_has_is_raised_first(void **state) {
-    (void)state;
-    struct rig rig;
-    begin_raising(&rig);
-    assert_state(&rig, LEASE_RAISING);
-    assert_sent(&rig, ROUND_RAISE);
-    assert_int_equal(rig.lease.fence, 9);
-    assert_int_equal(rig.acquired, 0);
-    uint64_t raised_at = rig.now;
-    rig_pass(&rig, MS(3));
-    rig_votes(&rig, "GG G"); /* with a node that had answered too late for the first round */
-    assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.update.acquired, REDLOCK_OK);
-    assert_int_equal(rig.lease.fence, 9);
-    assert_int_equal(rig.lease.holding.validity_end, raised_at + MS(10000) - MS(100) - MS(2));
-    assert_int_equal(rig.lease.may_hold, 0x1f);
-}
-
-/*
- * A node that granted late has a larger counter: another client may have had the key there, with
- * fence 9.
- */
-static void test_a_counter_that_is_further_is_raised_to_again(void **state) {
-    (void)state;
-    struct rig rig;
-    begin_raising(&rig);
-    rig.counter = 9;
-    rig_votes(&rig, "G  G");
-    rig.counter = 10;
-    rig_votes(&rig, "    G");
-    assert_state(&rig, LEASE_RAISING);
-    assert_sent(&rig, ROUND_RAISE);
-    assert_int_equal(rig.lease.fence, 10);
-    assert_int_equal(rig.acquired, 0);
-    uint64_t raised_at = rig.now;
-    rig_votes(&rig, "GGG");
-    assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.lease.fence, 10);
-    assert_int_equal(rig.lease.holding.validity_end, raised_at + MS(10000) - MS(100) - MS(2));
-}
-
 static void test_raising_again_ends_with_the_time_of_the_try(void **state) {
     (void)state;
     struct rig rig;
@@ -776,38 +743,6 @@ static void test_retries_are_used_up_by_the_last_one(void **state) {
     assert_true(tries_are_used_up(&rig.lease));
 }
 
-static void test_raising_is_in_time_or_in_vain(void **state) {
-    (void)state;
-    struct rig rig;
-    begin_raising(&rig);
-    rig_wake_on_time(&rig); /* no node answers */
-    assert_state(&rig, LEASE_OVER);
-    assert_int_equal(rig.update.acquired, REDLOCK_ENOQUORUM);
-    begin_raising(&rig);
-    rig_pass(&rig, MS(10000));
-    rig_votes(&rig, "GGG");
-    assert_state(&rig, LEASE_OVER);
-    assert_int_equal(rig.update.acquired, REDLOCK_EEXPIRED);
-    assert_int_equal(rig.update.undo, 0x1f);
-}
-
-static void test_raising_ends_like_any_try(void **state) {
-    (void)state;
-    struct rig rig;
-    begin_raising(&rig);
-    assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
-    assert_int_equal(rig.update.undo, 0x1f);
-    begin_raising(&rig);
-    rig_close(&rig);
-    assert_int_equal(rig.update.acquired, REDLOCK_ECLOSED);
-    assert_int_equal(rig.update.undo, 0x1f);
-    begin_raising(&rig);
-    rig_out_of_memory(&rig);
-    assert_state(&rig, LEASE_OVER);
-    assert_int_equal(rig.update.acquired, REDLOCK_ENOMEM);
-    assert_int_equal(rig.update.undo, 0x1f);
-}
-
 static void test_the_deadline_of_raising_counts_from_when_it_was_sent(void **state) {
     (void)state;
     struct rig rig;
@@ -815,23 +750,6 @@ static void test_the_deadline_of_raising_counts_from_when_it_was_sent(void **sta
     rig_pass(&rig, MS(20));
     lease_sent(&rig.lease, &rig.round, rig.now);
     assert_int_equal(rig.lease.wake_at, rig.now + MS(50));
-}
-
-static void test_a_retry_has_a_fence_of_its_own(void **state) {
-    (void)state;
-    struct rig rig;
-    struct lease_terms terms = rig_terms();
-    terms.fenced = true;
-    terms.retries = 1;
-    rig_start(&rig, &terms, 1);
-    rig.counter = 9;
-    rig_votes(&rig, "GEEE");
-    assert_state(&rig, LEASE_BACKOFF);
-    rig_wake_on_time(&rig);
-    rig.counter = 10;
-    rig_votes(&rig, "GGG");
-    assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.lease.fence, 10);
 }
 
 /* The time that a writer reports to the nodes, for which readers make room for its next try. */
@@ -924,30 +842,24 @@ static void test_what_was_held_back_begins_waits_or_ends(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
+    const struct lease_terms terms = rig_terms();
+    const struct CMUnitTest others[] = {
         cmocka_unit_test(test_a_quorum_in_time_is_a_lock),
         cmocka_unit_test(test_a_quorum_that_came_too_late_is_none),
-        cmocka_unit_test(test_a_late_quorum_beside_deniers_is_diagnosed),
         cmocka_unit_test(test_nobody_waits_for_a_quorum_that_would_be_of_no_use),
         cmocka_unit_test(test_a_failed_try_is_undone_where_it_may_be),
         cmocka_unit_test(test_a_last_failure_with_deniers_is_diagnosed),
         cmocka_unit_test(test_late_grants_are_no_failures),
-        cmocka_unit_test(test_diagnosing_ends_at_its_deadline),
-        cmocka_unit_test(test_silence_ends_at_the_deadline),
         cmocka_unit_test(test_a_timer_that_is_early_does_nothing),
         cmocka_unit_test(test_without_a_round_the_deadline_decides_nothing),
         cmocka_unit_test(test_a_retry_comes_after_a_random_delay),
-        cmocka_unit_test(test_each_try_is_undone_before_the_next),
         cmocka_unit_test(test_a_quorum_that_refuses_ends_the_request),
         cmocka_unit_test(test_retries_are_counted),
-        cmocka_unit_test(test_the_start_is_that_of_the_try),
         cmocka_unit_test(test_a_key_that_stays_does_so_from_the_try_that_took_it),
         cmocka_unit_test(test_failing_without_end_goes_on_without_end),
         cmocka_unit_test(test_the_last_try_begins_before_the_end_of_the_wait),
         cmocka_unit_test(test_no_retry_after_the_end_of_the_wait),
         cmocka_unit_test(test_a_retry_that_is_late_does_not_begin),
-        cmocka_unit_test(test_the_shortest_wait_is_one_try),
-        cmocka_unit_test(test_the_wait_is_outlasted_by_two_node_timeouts_at_most),
         cmocka_unit_test(test_a_wait_without_end),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_cancel_of_a_yes_that_was_not_reported_yet),
@@ -960,18 +872,15 @@ int main(void) {
         cmocka_unit_test(test_what_only_a_held_lock_can_do),
         cmocka_unit_test(test_the_first_try_waits_for_the_nodes),
         cmocka_unit_test(test_what_was_held_back_begins_waits_or_ends),
-        cmocka_unit_test(test_a_fence_that_a_quorum_agrees_on_takes_one_round),
-        cmocka_unit_test(test_a_fence_that_no_quorum_has_is_raised_first),
-        cmocka_unit_test(test_a_counter_that_is_further_is_raised_to_again),
         cmocka_unit_test(test_raising_again_ends_with_the_time_of_the_try),
         cmocka_unit_test(test_a_fence_that_cannot_be_raised_is_no_lock),
         cmocka_unit_test(test_a_counter_beyond_the_limit_is_raised_to_where_there_is_no_other),
         cmocka_unit_test(test_retries_are_used_up_by_the_last_one),
-        cmocka_unit_test(test_raising_is_in_time_or_in_vain),
-        cmocka_unit_test(test_raising_ends_like_any_try),
         cmocka_unit_test(test_the_deadline_of_raising_counts_from_when_it_was_sent),
-        cmocka_unit_test(test_a_retry_has_a_fence_of_its_own),
         cmocka_unit_test(test_when_the_next_try_comes_at_the_latest),
     };
+    struct CMUnitTest tests[COUNT_OF(runs) + COUNT_OF(others)];
+    run_make_tests(tests, runs, COUNT_OF(runs), &terms);
+    memcpy(tests + COUNT_OF(runs), others, sizeof(others));
     return cmocka_run_group_tests_name("lease_acquire", tests, NULL, NULL);
 }
