@@ -19,7 +19,8 @@ for i, key in ipairs(KEYS) do
   else
     answer[i] = not_owned(key, value)
   end
-  if was_sent then offer_all(queue, key) end -- one was reserved for the waiter that leaves
+  -- A permit was reserved for the waiter that leaves.
+  if was_sent then offer_all(queue, key) end
   answer[i] = answer[i] .. more()
 end
 return table.concat(answer)

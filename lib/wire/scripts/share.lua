@@ -23,7 +23,8 @@ for i = 1, #KEYS / 3 do
   local key, readers, writer = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   local reader, ttl, step = ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
   local value = redis.pcall('get', key)
-  readers_in(readers, now) -- fails where the caller could neither keep a share nor give it back
+  -- Fails where the caller could neither keep a share nor give it back.
+  readers_in(readers, now)
   local left = step == '1' and redis.call('pttl', writer) or -1
   if value ~= false and not is_shared(key, value, readers, now) then
     answer[i] = not_owned(key, value)

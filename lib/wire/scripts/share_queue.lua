@@ -56,7 +56,8 @@ for i = 1, #KEYS / 3 do
   local reader, ttl, claim, form, idle, ticket = unpack(ARGV, 6 * i - 4, 6 * i + 1)
   local entry = table.concat({reader, my_channel, claim, form, idle}, ' ')
   local value = redis.pcall('get', key)
-  readers_in(readers, now) -- fails where the caller could neither keep a share nor give it back
+  -- Fails where the caller could neither keep a share nor give it back.
+  readers_in(readers, now)
   if value and not is_shared(key, value, readers, now) then
     local suffix = make_entry(key, reader, ticket, entry)
     answer[i] = with_entry(not_owned(key, value), suffix, value)
