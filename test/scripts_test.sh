@@ -114,6 +114,9 @@ script '--@needs global' 'return number'
 tap_check 'a part with more than definitions' fails \
     "$folder/parts/global.lua:2: a part has local definitions alone"
 
+script 'return 1 -- Returns 1.'
+tap_check 'a comment behind code' fails "$folder/a.lua: a comment behind code: return 1 -- Returns 1."
+
 script "return '@NOTHING@'"
 tap_check 'a text that no header has' fails "$folder/a.lua: no header defines NOTHING"
 

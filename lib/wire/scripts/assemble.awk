@@ -43,6 +43,9 @@ function needs_of(line) { return sub(/^ *--@needs /, "", line) ? line : "" }
 # Stores a line of a file with the number of its definition, and reads the parts that the line
 # needs. The lines of a script are one definition, number 0, which is used.
 function keep(file, line, number,    i, names, count) {
+    if (line ~ /[^ ] +-- /) {
+        fail(file ": a comment behind code: " line)
+    }
     lines[file, ++line_count[file]] = line
     number_of[file, line_count[file]] = number
     count = split(needs_of(line), names, / +/)
