@@ -22,19 +22,19 @@ end
 
 -- Leaves the intent of a writer without a queue entry where readers hold the key, for one
 -- reservation: its next try comes within that time. A queue entry replaces the intent.
-local function set_intent(key, value, token, claim, has_entry)
+local function set_intent(key, value, token, reservation, has_entry)
   local name = key .. '@WRITER_SUFFIX@'
   if has_entry and redis.pcall('get', name) == token then redis.pcall('del', name) end
   if has_entry or value ~= '@REDLOCK_SHARED_VALUE@' then return end
   local left = redis.pcall('pttl', name)
-  if type(left) == 'number' and left < tonumber(claim) then
-    redis.pcall('set', name, token, 'PX', claim)
+  if type(left) == 'number' and left < tonumber(reservation) then
+    redis.pcall('set', name, token, 'PX', reservation)
   end
 end
 
 -- Takes the key or enters the waiter in its queue. Returns the item.
-local function queue(key, token, ttl, claim, form, idle, ticket)
-  local entry = table.concat({token, my_channel, claim, form, idle}, ' ')
+local function queue(key, token, ttl, reservation, form, idle, ticket)
+  local entry = table.concat({token, my_channel, reservation, form, idle}, ' ')
   local value, fenced = redis.pcall('get', key), is_fenced(form)
   if fenced and not count_of(key .. '@COUNTER_SUFFIX@', 1) then return 'c' end
   -- The key was pushed to the waiter before this call: keep it, but never shorten its life.
@@ -50,7 +50,7 @@ local function queue(key, token, ttl, claim, form, idle, ticket)
   if type(others) == 'number' then return 'h' .. string.format('%.0f', others) .. suffix end
   if others then
     if is_writer(form) then
-      set_intent(key, value, token, claim, string.sub(suffix, 1, 1) == 'q')
+      set_intent(key, value, token, reservation, string.sub(suffix, 1, 1) == 'q')
     end
     return with_entry(not_owned(key, value or ''), suffix, value)
   end

@@ -41,8 +41,8 @@ local function refused(key, what, value, queue, mine, suffix, permits)
 end
 
 for i, key in ipairs(KEYS) do
-  local token, ttl, claim, fence, idle, ticket, permits = unpack(ARGV, 7 * i - 5, 7 * i + 1)
-  local queue, entry = permit_queue_of(key), entry_of(token, my_channel, claim, permits)
+  local token, ttl, reservation, fence, idle, ticket, permits = unpack(ARGV, 7 * i - 5, 7 * i + 1)
+  local queue, entry = permit_queue_of(key), entry_of(token, my_channel, reservation, permits)
   local value, fenced = redis.pcall('get', key), fence == '1'
   local is_counted = not fenced or count_of(key .. '@COUNTER_SUFFIX@', 1)
   if is_counted and value == token then

@@ -96,9 +96,9 @@ end
 
 local k, a = 1, 2
 while k <= #KEYS do
-  local token, ttl, n, claim, form, idle, ticket = unpack(ARGV, a, a + 6)
+  local token, ttl, n, reservation, form, idle, ticket = unpack(ARGV, a, a + 6)
   local keys = {unpack(KEYS, k, k + n - 1)}
-  local entry = table.concat({token, my_channel, claim, form, idle, names_of(keys)}, ' ')
+  local entry = table.concat({token, my_channel, reservation, form, idle, names_of(keys)}, ' ')
   local had, first, refusal = scan(keys, token, form)
   local item
   if had == #keys and not refusal then

@@ -53,8 +53,8 @@ end
 
 for i = 1, #KEYS / 3 do
   local key, readers = KEYS[3 * i - 2], KEYS[3 * i - 1]
-  local reader, ttl, claim, form, idle, ticket = unpack(ARGV, 6 * i - 4, 6 * i + 1)
-  local entry = table.concat({reader, my_channel, claim, form, idle}, ' ')
+  local reader, ttl, reservation, form, idle, ticket = unpack(ARGV, 6 * i - 4, 6 * i + 1)
+  local entry = table.concat({reader, my_channel, reservation, form, idle}, ' ')
   local value = redis.pcall('get', key)
   -- Fails where the caller could neither keep a share nor give it back.
   readers_in(readers, now)

@@ -84,10 +84,10 @@ end
 -- right.
 local function serve(key, entry, ticket, clock, shared)
   if not remove(key, entry) then return 'refused' end
-  local value, channel, claim, form, idle = parts_of(entry)
+  local value, channel, reservation, form, idle = parts_of(entry)
   if not value or is_deaf(channel) then return false end
   local instant = math.floor(clock / 1000)
-  local till = instant + claim
+  local till = instant + reservation
   local count, dismiss
   if form == 'r' then
     local admit

@@ -105,10 +105,10 @@ local function key_set()
   end
 
   -- Undoes set_all, except for `key`.
-  local function unset(keys, key, caller, claim, released)
+  local function unset(keys, key, caller, reservation, released)
     for i, other in ipairs(keys) do
       if released[i] then
-        redis.call('set', other, caller, 'PX', claim)
+        redis.call('set', other, caller, 'PX', reservation)
       elseif other ~= key and released[i] ~= nil then
         redis.call('del', other)
       end
@@ -117,12 +117,12 @@ local function key_set()
 
   -- Sets all keys to a value, to expire at `till`. Returns for each whether it had the value
   -- `caller`; undoes everything and returns nil if the server refuses one.
-  local function set_all(keys, key, caller, value, claim, till)
+  local function set_all(keys, key, caller, value, reservation, till)
     local released = {}
     for i, other in ipairs(keys) do
       local had = other ~= key and redis.call('get', other) == caller
       local set = redis.pcall('set', other, value, 'PXAT', string.format('%.0f', till))
-      if set.err then return unset(keys, key, caller, claim, released) end
+      if set.err then return unset(keys, key, caller, reservation, released) end
       released[i] = had
     end
     return released
@@ -132,11 +132,11 @@ local function key_set()
   -- being released and the waiter has waited long, also reserves the key for the waiter: for 1/32
   -- of the time waited, at most one reservation. Returns that time in ms; 'next' if the key goes to
   -- the next waiter; or false if the caller has no right to move the waiter.
-  local function move(key, caller, entry, ticket, to, claim, clock)
+  local function move(key, caller, entry, ticket, to, reservation, clock)
     local queue = queue_of(to)
     if type(redis.pcall('zadd', queue, ticket, entry)) ~= 'number' then return false end
     redis.call('pexpire', queue, '@QUEUE_LIFE@')
-    local ms = math.min(tonumber(claim), math.floor((clock - ticket) / 32000))
+    local ms = math.min(tonumber(reservation), math.floor((clock - ticket) / 32000))
     if #caller >= 40 and ms >= 1 and announce(key, clock, ms) then
       redis.pcall('zadd', queue_of(key), 0, string.format('open %.0f', clock / 1000 + ms))
       return ms
@@ -148,7 +148,7 @@ local function key_set()
   -- keys: grants and pushes all of its keys, or moves it. Returns true if it has the keys now;
   -- otherwise what move() returns.
   local function offer(key, caller, entry, ticket, clock)
-    local value, channel, claim, form, idle, names = parts_of(entry)
+    local value, channel, reservation, form, idle, names = parts_of(entry)
     if is_deaf(channel) then return remove(key, entry) and 'next' end
     local keys = keys_in(names)
     local count = number_of(keys, form, ticket)
@@ -156,16 +156,16 @@ local function key_set()
     if not count then return remove(key, entry) and 'next' end
     local other, is_forbidden = obstacle(keys, key, caller, entry, ticket)
     if is_forbidden then return false end
-    if other then return move(key, caller, entry, ticket, other, claim, clock) end
-    local till = math.floor(clock / 1000) + claim
-    local released = set_all(keys, key, caller, value, claim, till)
+    if other then return move(key, caller, entry, ticket, other, reservation, clock) end
+    local till = math.floor(clock / 1000) + reservation
+    local released = set_all(keys, key, caller, value, reservation, till)
     if not released then return false end
     for _, each in ipairs(count > 0 and keys or {}) do
       raise(each .. '@COUNTER_SUFFIX@', count, idle)
     end
     local heard = push(key, value, channel, till, clock, count, names)
     if (heard or 0) == 0 then
-      unset(keys, key, caller, claim, released)
+      unset(keys, key, caller, reservation, released)
       return heard and remove(key, entry) and 'next'
     end
     for i, each in ipairs(keys) do

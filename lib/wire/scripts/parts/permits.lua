@@ -20,9 +20,9 @@ local function permit_queue_of(key)
 end
 
 -- Returns the entry of a waiter, given the value of one of its tries.
-local function entry_of(value, caller_channel, claim, permits)
+local function entry_of(value, caller_channel, reservation, permits)
   local ident = string.sub(value, 1, 20) .. string.rep('0', 20) .. string.sub(value, 41)
-  return table.concat({ident, caller_channel, claim, '0', permits}, ' ')
+  return table.concat({ident, caller_channel, reservation, '0', permits}, ' ')
 end
 
 -- Returns the keys of the free permits; 'f' and their map (hexadecimal digits for four permits
@@ -74,12 +74,12 @@ end
 -- Notifies a waiter of a permit, and reserves one for it. Returns whether its client listens; nil
 -- if the caller has no right to notify it. A waiter whose client does not listen loses its entry.
 local function reserve(queue, entry, key)
-  local value, channel_of, claim = parts_of(entry)
+  local value, channel_of, reservation = parts_of(entry)
   local heard = 0
   if value then heard = send(key, value, channel_of, clock, 0) end
   if not heard then return nil end
   local done = heard == 0 and redis.pcall('zrem', queue, entry) or
-    redis.pcall('zadd', queue, text(-now_ms - (claim or 0)), entry)
+    redis.pcall('zadd', queue, text(-now_ms - (reservation or 0)), entry)
   if type(done) ~= 'number' then return nil end
   return heard > 0
 end

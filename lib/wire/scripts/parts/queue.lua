@@ -121,13 +121,13 @@ local function announce(key, clock, ms)
   -- and lost its entry too early, its next poll restores the entry with the old ticket.
   local entry, _, told = first_of(key)
   local till = tonumber(string.match(told or '', '^told (%d+)'))
-  local reservations = till and till <= clock / 1000 and 1 / 4 or @SILENT_RESERVATIONS@
+  local silent = till and till <= clock / 1000 and 1 / 4 or @SILENT_RESERVATIONS@
   while entry and open_ms(entry, clock / 1000) <= 0 do
     if not may_handle() then return true end
-    local value, channel, claim = parts_of(entry)
+    local value, channel, reservation = parts_of(entry)
     local heard = 0
-    if value and is_overdue(key, told, value, reservations * claim, clock) then
-      reservations = 1 / 4
+    if value and is_overdue(key, told, value, silent * reservation, clock) then
+      silent = 1 / 4
     elseif value then
       heard = send(key, value, channel, clock, ms)
     end
