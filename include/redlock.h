@@ -402,18 +402,18 @@ REDLOCK_EXPORT const char *redlock_client_error(const redlock_client *client);
  * '#', '@' are written as %XX.
  */
 typedef struct redlock_node_info {
-    const char *node;      /* the name: valid until the node has left, and the loop runs again */
-    bool connected;        /* whether commands are sent to the node */
-    const char *reason;    /* cause when not connected, or ""; valid until the loop runs again */
-    uint32_t commands;     /* commands sent and not answered */
-    size_t bytes;          /* bytes of those commands */
-    size_t release_debts;  /* pending releases */
-    uint64_t disconnected; /* connections that failed or ended */
-    bool trusted;          /* whether the node's grants count: see redlock_guards */
-    const char *distrust;  /* cause when not trusted, or ""; valid until the loop runs again */
-    uint64_t distrust_ms;  /* time until trusted again; 0: until something else changes */
-    bool joining;          /* in the next list only: see redlock_client_change_nodes */
-    bool leaving;          /* not in the next list */
+    const char *node;        /* the name: valid until the node has left, and the loop runs again */
+    bool connected;          /* whether commands are sent to the node */
+    const char *reason;      /* cause when not connected, or ""; valid until the loop runs again */
+    uint32_t commands;       /* commands sent and not answered */
+    size_t bytes;            /* bytes of those commands */
+    size_t pending_releases; /* releases to send again */
+    uint64_t disconnected;   /* connections that failed or ended */
+    bool trusted;            /* whether the node's grants count: see redlock_guards */
+    const char *distrust;    /* cause when not trusted, or ""; valid until the loop runs again */
+    uint64_t distrust_ms;    /* time until trusted again; 0: until something else changes */
+    bool joining;            /* in the next list only: see redlock_client_change_nodes */
+    bool leaving;            /* not in the next list */
 } redlock_node_info;
 
 /*
@@ -981,20 +981,20 @@ REDLOCK_EXPORT redlock_status redlock_client_stats(const redlock_client *client,
 
 /* Counters of one node since it became a node of the client, but for those called "now". */
 typedef struct redlock_node_stats {
-    size_t size;             /* sizeof(redlock_node_stats): set by the caller */
-    const char *node;        /* as in redlock_node_info */
-    bool connected;          /* whether commands are sent to the node now */
-    bool trusted;            /* whether the node's grants count now */
-    uint64_t connections;    /* connections established, with login */
-    uint64_t disconnected;   /* connections that failed or ended */
-    uint64_t replies;        /* answers, each perhaps for many locks, and messages */
-    uint64_t bytes_sent;     /* as written to the sockets, before TLS */
-    uint64_t bytes_received; /* as read from the sockets, after TLS */
-    uint64_t forbidden;      /* answers: the ACL refused a right */
-    uint64_t release_debts;  /* releases that are pending now */
-    uint64_t debts;          /* releases that failed, and became pending */
-    uint64_t debts_paid;     /* pending releases that were answered */
-    uint64_t given_up;       /* releases dropped, and left to the TTL */
+    size_t size;                /* sizeof(redlock_node_stats): set by the caller */
+    const char *node;           /* as in redlock_node_info */
+    bool connected;             /* whether commands are sent to the node now */
+    bool trusted;               /* whether the node's grants count now */
+    uint64_t connections;       /* connections established, with login */
+    uint64_t disconnected;      /* connections that failed or ended */
+    uint64_t replies;           /* answers, each perhaps for many locks, and messages */
+    uint64_t bytes_sent;        /* as written to the sockets, before TLS */
+    uint64_t bytes_received;    /* as read from the sockets, after TLS */
+    uint64_t forbidden;         /* answers: the ACL refused a right */
+    uint64_t pending_releases;  /* releases that are pending now */
+    uint64_t releases_deferred; /* releases that failed, and became pending */
+    uint64_t releases_retried;  /* pending releases that were answered */
+    uint64_t given_up;          /* releases dropped, and left to the TTL */
     /*
      * Votes in rounds of all kinds, by redlock_vote; NONE is not counted. An answer after the
      * timeout counts in addition to TIMEOUT, a grant as LATE; a pushed grant in addition to its

@@ -263,7 +263,7 @@ struct node_info {
     std::string reason;
     std::uint32_t commands;
     std::size_t bytes;
-    std::size_t release_debts;
+    std::size_t pending_releases;
     std::uint64_t disconnected;
     bool trusted;
     std::string distrust;
@@ -1777,7 +1777,7 @@ inline std::vector<node_info> client::nodes() const {
     for (std::size_t i = 0; i < count && i < REDLOCK_MAX_NODES; i++) {
         const redlock_node_info &node = found[i];
         copies.push_back({node.node, node.connected, node.reason, node.commands, node.bytes,
-                          node.release_debts, node.disconnected, node.trusted, node.distrust,
+                          node.pending_releases, node.disconnected, node.trusted, node.distrust,
                           detail::chrono_ms(node.distrust_ms), node.joining, node.leaving});
     }
     return copies;

@@ -380,7 +380,7 @@ static redlock_node_info info_of(const struct members *members, struct node *nod
         .reason = node->uplink.reason,
         .commands = uplink_commands(&node->uplink),
         .bytes = uplink_bytes(&node->uplink),
-        .release_debts = node->pending.count,
+        .pending_releases = node->pending.count,
         .disconnected = node->uplink.disconnected,
         .trusted = view.fault == TRUST_NO_FAULT,
         .distrust = guard_why(&node->guard),

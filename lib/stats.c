@@ -108,9 +108,9 @@ redlock_status stats_read_node(const struct node *node, redlock_node_stats *stat
         .bytes_sent = commands->bytes_sent + messages->bytes_sent,
         .bytes_received = commands->bytes_received + messages->bytes_received,
         .forbidden = node->forbidden,
-        .release_debts = node->pending.count,
-        .debts = node->undelivered,
-        .debts_paid = node->redelivered,
+        .pending_releases = node->pending.count,
+        .releases_deferred = node->undelivered,
+        .releases_retried = node->redelivered,
         .given_up = node->unreleased,
         .round_trip = commands->round_trip,
     };

@@ -98,7 +98,7 @@ BEGIN {
     printf "{\"traceEvents\":["
     name_process(REQUESTS, "requests")
     name_process(NODES, "nodes")
-    name_row(REQUESTS, 0, "releases that are owed")
+    name_row(REQUESTS, 0, "pending releases")
     name_row(NODES, 0, "changes of the list")
 }
 
@@ -127,7 +127,7 @@ $3 == "round_decided" { end_round(request, value("round"), "," arguments()) }
 $3 == "vote_cast" { put_instant(REQUESTS, request, value("vote") " by " $4) }
 $3 ~ /^lock_(asked|acquired|extended|lost|released)$/ { put_instant(REQUESTS, request, $3) }
 $3 == "release_dropped" { put_instant(REQUESTS, request, $3) }
-$3 ~ /^(node|channel|address|tracking|debts)_/ { put_instant(NODES, rows[$4], $3) }
+$3 ~ /^(node|channel|address|tracking|pending_releases)_/ { put_instant(NODES, rows[$4], $3) }
 $3 ~ /^change_/ { put_instant(NODES, 0, $3) }
 
 END {

@@ -36,7 +36,8 @@ typedef redlock_status event_status;
  * node_evicts      a node's memory policy may evict locks; once
  * address_failed   one of several addresses of a node's name did not answer
  * tracking_refused a node sends no change notifications, because its user lacks `right` (or "")
- * debts_dropped    pending releases of a node were dropped, because there is no room for them
+ * pending_releases_dropped
+ *                  pending releases of a node were dropped, because there is no room for them
  * node_left        a node is in no list any more
  * change_*         a change of the list of nodes begins or ends
  * round_sent       a round's command was sent, or will be at the end of the turn
@@ -61,7 +62,7 @@ typedef redlock_status event_status;
     EVENT(node_evicts, FIELD(node, node) FIELD(text, policy))                                      \
     EVENT(address_failed, FIELD(node, node) FIELD(text, address) FIELD(text, reason))              \
     EVENT(tracking_refused, FIELD(node, node) FIELD(text, right) FIELD(text, why))                 \
-    EVENT(debts_dropped, FIELD(node, node) FIELD(number, releases))                                \
+    EVENT(pending_releases_dropped, FIELD(node, node) FIELD(number, releases))                     \
     EVENT(node_left, FIELD(node, node))                                                            \
     EVENT(change_begun, FIELD(number, nodes) FIELD(number, next))                                  \
     EVENT(change_committed, FIELD(number, nodes))                                                  \

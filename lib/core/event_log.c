@@ -109,8 +109,8 @@ static void log_tracking_refused(struct event_log *log, const struct event *even
         refused->why);
 }
 
-static void log_debts_dropped(struct event_log *log, const struct event *event) {
-    const struct event_debts_dropped *dropped = &event->debts_dropped;
+static void log_pending_releases_dropped(struct event_log *log, const struct event *event) {
+    const struct event_pending_releases_dropped *dropped = &event->pending_releases_dropped;
     say(log, event, REDLOCK_LOG_WARN,
         "node %s: no room to remember %" PRIu64 " more release%s; each key's TTL frees it",
         dropped->node, dropped->releases, dropped->releases == 1 ? "" : "s");
@@ -202,14 +202,22 @@ static void (*const writers[])(struct event_log *log,
 
 /* The highest level of a kind's lines; DEBUG is the default. */
 static const redlock_log_level levels[EVENT_COUNT] = {
-    [EVENT_node_up] = REDLOCK_LOG_INFO,          [EVENT_node_down] = REDLOCK_LOG_WARN,
-    [EVENT_node_trusted] = REDLOCK_LOG_INFO,     [EVENT_node_distrusted] = REDLOCK_LOG_ERROR,
-    [EVENT_channel_up] = REDLOCK_LOG_INFO,       [EVENT_channel_down] = REDLOCK_LOG_INFO,
-    [EVENT_channel_refused] = REDLOCK_LOG_WARN,  [EVENT_node_refused] = REDLOCK_LOG_ERROR,
-    [EVENT_node_evicts] = REDLOCK_LOG_WARN,      [EVENT_tracking_refused] = REDLOCK_LOG_WARN,
-    [EVENT_debts_dropped] = REDLOCK_LOG_WARN,    [EVENT_node_left] = REDLOCK_LOG_INFO,
-    [EVENT_change_begun] = REDLOCK_LOG_INFO,     [EVENT_change_committed] = REDLOCK_LOG_INFO,
-    [EVENT_change_abandoned] = REDLOCK_LOG_INFO, [EVENT_lock_changed] = REDLOCK_LOG_WARN,
+    [EVENT_node_up] = REDLOCK_LOG_INFO,
+    [EVENT_node_down] = REDLOCK_LOG_WARN,
+    [EVENT_node_trusted] = REDLOCK_LOG_INFO,
+    [EVENT_node_distrusted] = REDLOCK_LOG_ERROR,
+    [EVENT_channel_up] = REDLOCK_LOG_INFO,
+    [EVENT_channel_down] = REDLOCK_LOG_INFO,
+    [EVENT_channel_refused] = REDLOCK_LOG_WARN,
+    [EVENT_node_refused] = REDLOCK_LOG_ERROR,
+    [EVENT_node_evicts] = REDLOCK_LOG_WARN,
+    [EVENT_tracking_refused] = REDLOCK_LOG_WARN,
+    [EVENT_pending_releases_dropped] = REDLOCK_LOG_WARN,
+    [EVENT_node_left] = REDLOCK_LOG_INFO,
+    [EVENT_change_begun] = REDLOCK_LOG_INFO,
+    [EVENT_change_committed] = REDLOCK_LOG_INFO,
+    [EVENT_change_abandoned] = REDLOCK_LOG_INFO,
+    [EVENT_lock_changed] = REDLOCK_LOG_WARN,
 };
 
 static void log_event(struct event_sink *sink, const struct event *event) {

@@ -58,7 +58,8 @@ static void report_given_up(struct node *node, uint64_t now) {
     }
     node->unreleased_reported = node->unreleased;
     node->unreleased_reported_at = now;
-    EMIT(&node_context(node)->events, debts_dropped, .node = node_name(node), .releases = given_up);
+    EMIT(&node_context(node)->events, pending_releases_dropped, .node = node_name(node),
+         .releases = given_up);
 }
 
 void node_defer_release(struct node *node, const struct release *release) {

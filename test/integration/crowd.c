@@ -131,7 +131,7 @@ static void releases_without_room_are_reported_until_their_keys_are_gone(void **
     for (size_t i = 0; i < LONG_KEYS; i++) {
         assert_int_equal(await(f, begin_release(f, locks[i])), REDLOCK_OK);
     }
-    size_t pending = node_info(client, 2).release_debts;
+    size_t pending = node_info(client, 2).pending_releases;
     assert_int_in_range(pending, 1, LONG_KEYS - 1);
     assert_int_equal(log_capture_count(&f->capture, "no room to remember 1 more release"), 1);
     pass_time(LONG_TTL_MS);

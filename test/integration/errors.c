@@ -192,7 +192,7 @@ static void a_node_that_refused_the_login_is_not_asked(void **state) {
     assert_ended(call, REDLOCK_EACCESS);
     assert_int_equal(votes(call, REDLOCK_VOTE_REFUSED), 3);
     assert_explained(call, "; 3 refused: WRONGPASS");
-    assert_int_equal(node_info(client, 0).release_debts, 0);
+    assert_int_equal(node_info(client, 0).pending_releases, 0);
     assert_false(redlock_is_retryable(REDLOCK_EACCESS));
 }
 

@@ -169,8 +169,8 @@ static void look_at_stalled_node(struct cycles *cycles) {
     assert_true(info.commands <= stall->options.max_commands + 1);
     assert_true(info.bytes <= stall->options.max_bytes);
     stall->most_bytes = info.bytes > stall->most_bytes ? info.bytes : stall->most_bytes;
-    if (info.release_debts > stall->most_pending) {
-        stall->most_pending = info.release_debts;
+    if (info.pending_releases > stall->most_pending) {
+        stall->most_pending = info.pending_releases;
     }
 }
 
@@ -320,7 +320,7 @@ static void what_a_full_queue_put_off_is_retried_when_there_is_room(void **state
     for (size_t i = 0; i < 32; i++) {
         assert_int_equal(let_go(f, locks[i]), REDLOCK_OK);
     }
-    assert_int_in_range(node_info(client, 0).release_debts, 1, 16);
+    assert_int_in_range(node_info(client, 0).pending_releases, 1, 16);
     thaw(f, 0);
     wait_releases_done(f, client, 0);
     for (size_t i = 0; i < 32; i++) {
@@ -434,7 +434,7 @@ static void a_silent_node_with_pending_releases_is_dropped(void **state) {
     mood = ERRORS;
     let_go(f, lock);
     wait_answered(f, client, 0);
-    assert_int_equal(node_info(client, 0).release_debts, 1);
+    assert_int_equal(node_info(client, 0).pending_releases, 1);
     for (unsigned i = 0; i < 2; i++) { /* long enough to schedule a retry */
         pass_time(STALL_MS);
         run_turns(f, 3);
@@ -547,7 +547,7 @@ static void many_releases_are_retried_in_order_and_without_detours(void **state)
         last = begin_release(f, locks[i]);
     }
     await(f, last);
-    assert_true(node_info(client, 0).release_debts > count / 2);
+    assert_true(node_info(client, 0).pending_releases > count / 2);
     wait_releases_done(f, client, 0);
     wait_answered(f, client, 0);
     assert_int_equal(retries.next, count);

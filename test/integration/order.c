@@ -507,8 +507,8 @@ static void nodes_that_were_away_are_released_when_they_come_back(void **state) 
     go_away(f, &detour, 3);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_holders(f, KEY, 2);
-    assert_int_equal(node_info(detour.client, 1).release_debts, 1);
-    assert_int_equal(node_info(detour.client, 3).release_debts, 1);
+    assert_int_equal(node_info(detour.client, 1).pending_releases, 1);
+    assert_int_equal(node_info(detour.client, 3).pending_releases, 1);
     proxy_accept(detour.proxies[1]);
     proxy_accept(detour.proxies[3]);
     wait_released(f, KEY);
@@ -540,7 +540,7 @@ static void pending_releases_end_with_the_ttl(void **state) {
     wait_holders(f, KEY, 5);
     go_away(f, &detour, 2);
     let_go(f, lock);
-    assert_int_equal(node_info(detour.client, 2).release_debts, 1);
+    assert_int_equal(node_info(detour.client, 2).pending_releases, 1);
     wait_holders(f, KEY, 0);
     wait_releases_done(f, detour.client, 2);
     assert_false(node_info(detour.client, 2).connected);

@@ -247,7 +247,7 @@ static redlock_lock *leave_a_release_pending(struct fixture *f, redlock_client *
     masters_kill(f->masters, 0);
     wait_connected(f, client, 4);
     assert_int_equal(let_go(f, first), REDLOCK_OK);
-    assert_int_equal(node_info(client, 0).release_debts, 1);
+    assert_int_equal(node_info(client, 0).pending_releases, 1);
     masters_restart(f->masters, 0);
     wait_connected(f, client, FIVE);
     wait_releases_done(f, client, 0);

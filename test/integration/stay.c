@@ -79,7 +79,7 @@ static void a_pending_release_leaves_it_too(void **state) {
     wait_holders(f, KEY, FIVE);
     go_away(f, &detour, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    assert_int_equal(node_info(detour.client, 0).release_debts, 1);
+    assert_int_equal(node_info(detour.client, 0).pending_releases, 1);
     proxy_accept(detour.proxies[0]);
     wait_connected(f, detour.client, FIVE);
     wait_releases_done(f, detour.client, 0);

@@ -213,7 +213,7 @@ static void entries_move_to_new_channels(void **state) {
 /*
  * A node that is away when a request is canceled keeps the entry until its pending release is sent.
  */
-static void an_entry_is_given_up_as_a_debt(void **state) {
+static void an_entry_is_given_up_by_a_pending_release(void **state) {
     struct fixture *f = *state;
     struct detour detour = take_detour(f);
     redlock_request request = waiting_request(KEY);
@@ -228,7 +228,7 @@ static void an_entry_is_given_up_as_a_debt(void **state) {
     for (size_t i = 0; i < FIVE; i++) {
         assert_int_equal(waiters_at(f, i, KEY), i == 4);
     }
-    assert_int_equal(node_info(detour.client, 4).release_debts, 1);
+    assert_int_equal(node_info(detour.client, 4).pending_releases, 1);
     proxy_accept(detour.proxies[4]);
     wait_releases_done(f, detour.client, 4);
     wait_in_queue(f, KEY, 0);
@@ -339,7 +339,7 @@ int main(void) {
         ON_FIVE_MASTERS(entries_are_taken_again_after_a_restart),
         ON_CUT("entries_outlive_the_connections", "CLIENT KILL TYPE normal SKIPME yes"),
         ON_CUT("entries_outlive_the_subscriptions", "CLIENT KILL TYPE pubsub"),
-        ON_FIVE_MASTERS(an_entry_is_given_up_as_a_debt),
+        ON_FIVE_MASTERS(an_entry_is_given_up_by_a_pending_release),
         ON_FIVE_MASTERS(at_full_masters_waiting_is_polling),
         ON_FIVE_MASTERS(full_masters_pass_the_key_on),
         ON_FIVE_MASTERS(the_masters_with_room_are_enough),

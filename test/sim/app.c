@@ -371,11 +371,11 @@ void app_check_idle(struct app *app) {
     bool is_guarded = app->plan->options.guards != REDLOCK_GUARDS_OFF;
     unsigned own = is_guarded && app->plan->is_reticent ? 3 : 2;
     for (size_t i = 0; i < count; i++) {
-        if (infos[i].commands > own || infos[i].release_debts != 0) {
+        if (infos[i].commands > own || infos[i].pending_releases != 0) {
             violate(app_world(app), INVARIANT_BOUNDS,
                     "process %u is idle, but node %zu has %" PRIu32
                     " commands under way and is owed %zu releases",
-                    app->process.index, i, infos[i].commands, infos[i].release_debts);
+                    app->process.index, i, infos[i].commands, infos[i].pending_releases);
         }
     }
 }

@@ -428,13 +428,13 @@ void pass_until_disconnected(struct fixture *f, redlock_client *client, size_t n
 static bool has_no_pending_releases(void *arg) {
     const struct question *question = arg;
 
-    return node_info(question->client, question->node).release_debts == 0;
+    return node_info(question->client, question->node).pending_releases == 0;
 }
 
 void wait_releases_done(struct fixture *f, redlock_client *client, size_t node) {
     struct question question = {client, node, 0};
 
-    run_until(f, has_no_pending_releases, &question, "the node has no release debts");
+    run_until(f, has_no_pending_releases, &question, "the node has no pending releases");
 }
 
 static bool has_answered(void *arg) {

@@ -151,7 +151,7 @@ size_t app_pending_releases(struct app *app) {
     size_t pending = 0;
     size_t nodes = ask_nodes(app, infos);
     for (size_t i = 0; i < nodes; i++) {
-        pending += infos[i].release_debts;
+        pending += infos[i].pending_releases;
     }
     return pending;
 }

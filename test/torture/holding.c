@@ -181,7 +181,7 @@ static void releases_retried_later(struct app *app) {
         let_go(hold);
         EXPECT(hold->released == REDLOCK_ENOQUORUM && app_pending_releases(app) == 2);
         masters_start(FIRST_TWO);
-        world_wait(has_no_pending_release, app, "debts are paid");
+        world_wait(has_no_pending_release, app, "the pending releases are answered");
         wait_free(app);
     }
 }
@@ -193,7 +193,7 @@ static void releases_after_an_error(struct app *app) {
         let_go(hold);
         world_pass_ms(12);
         masters_behave(FIRST, MANNER_WELL);
-        world_wait(has_no_pending_release, app, "debts are paid");
+        world_wait(has_no_pending_release, app, "the pending releases are answered");
         wait_free(app);
     }
 }

@@ -96,10 +96,10 @@ static void ills_of_nodes_are_logged(void **state) {
     EMIT(&desk.events, tracking_refused, .node = "a:1", .right = "+get", .why = "NOPERM");
     SAYS(&desk, REDLOCK_LOG_WARN,
          "node a:1: no news of changed keys: refused, the user needs +get: NOPERM");
-    EMIT(&desk.events, debts_dropped, .node = "a:1", .releases = 1);
+    EMIT(&desk.events, pending_releases_dropped, .node = "a:1", .releases = 1);
     SAYS(&desk, REDLOCK_LOG_WARN,
          "node a:1: no room to remember 1 more release; each key's TTL frees it");
-    EMIT(&desk.events, debts_dropped, .node = "a:1", .releases = 2);
+    EMIT(&desk.events, pending_releases_dropped, .node = "a:1", .releases = 2);
     SAYS(&desk, REDLOCK_LOG_WARN,
          "node a:1: no room to remember 2 more releases; each key's TTL frees it");
 }
