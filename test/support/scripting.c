@@ -71,30 +71,34 @@ static void push_time(void) {
     lua_rawseti(lua, -2, 2);
 }
 
-/* Appends a member and its score to the list on top of the stack. */
-static void append_member(lua_State *state, const struct member *member) {
+/* Appends a member, and its score if required, to the list on top of the stack. */
+static void append_member(lua_State *state, const struct member *member, bool with_score) {
     char number[24];
     int count = (int)lua_objlen(state, -1);
     lua_pushlstring(state, member->name, member->length);
     lua_rawseti(state, -2, count + 1);
+    if (!with_score) {
+        return;
+    }
     snprintf(number, sizeof(number), "%" PRId64, member->score);
     lua_pushstring(state, number);
     lua_rawseti(state, -2, count + 2);
 }
 
 /*
- * Pushes the result of ZRANGE key first last WITHSCORES: members and scores of the entries 0 to
- * `last`, or of the entry -1, the one with the largest score.
+ * Pushes the result of ZRANGE key first last [WITHSCORES]: the members from `first` to `last`, or
+ * the member -1, the one with the largest score.
  */
 static void push_range(lua_State *state) {
     size_t length;
     const char *name = luaL_checklstring(state, 2, &length);
     const struct store_key *key = store_find(current, name, length);
     const struct set *set = key != NULL && key->type == STORE_SET ? &key->set : NULL;
-    lua_Integer last = lua_tointeger(state, 4);
+    lua_Integer first = lua_tointeger(state, 3), last = lua_tointeger(state, 4);
+    bool with_scores = lua_gettop(state) == 5;
     lua_newtable(state);
     if (set != NULL && last < 0) {
-        append_member(state, set_last(set));
+        append_member(state, set_last(set), with_scores);
         return;
     }
     const struct member *member = NULL;
@@ -103,7 +107,9 @@ static void push_range(lua_State *state) {
         if (member == NULL) {
             return;
         }
-        append_member(state, member);
+        if (i >= first) {
+            append_member(state, member, with_scores);
+        }
     }
 }
 
@@ -169,7 +175,7 @@ static bool push_list(lua_State *state) {
         push_between(state);
         return true;
     }
-    if (asks_for(state, "zrange", 5)) {
+    if (asks_for(state, "zrange", 5) || asks_for(state, "zrange", 4)) {
         push_range(state);
         return true;
     }
