@@ -16,49 +16,9 @@
 #define QUEUE "orders:42::queue"
 #define FIVE 5
 
-/* -------------------------------------------------------------------------------------- entries */
-
 /* -------------------------------------------------------------------------------------- order */
 
 #define CLIENTS 4
-
-/* One request of each client: they are served in the order in which they were made. */
-static void in_the_order_of_requests(void **state, bool fenced) {
-    struct fixture *f = *state;
-    redlock_client *clients[CLIENTS];
-    struct call *calls[CLIENTS];
-    redlock_request request = waiting_request(KEY);
-    uint64_t fence = 0;
-
-    request.fenced = fenced;
-    for (size_t i = 0; i < CLIENTS; i++) {
-        clients[i] = connect_client(f);
-        calls[i] = begin_acquire(f, clients[i], &request);
-        if (i == 0) {
-            assert_int_equal(await(f, calls[0]), REDLOCK_OK);
-        } else {
-            wait_in_queue(f, KEY, (long long)i);
-        }
-    }
-    for (size_t i = 0; i < CLIENTS; i++) {
-        assert_int_equal(await(f, calls[i]), REDLOCK_OK);
-        assert_true(!fenced || redlock_fence(calls[i]->lock) > fence);
-        fence = redlock_fence(calls[i]->lock);
-        for (size_t k = i + 1; k < CLIENTS; k++) {
-            assert_int_equal(calls[k]->ended, 0);
-        }
-        assert_int_equal(let_go(f, calls[i]->lock), REDLOCK_OK);
-    }
-    wait_queue_empty(f, KEY);
-}
-
-static void waiters_are_served_in_order(void **state) {
-    in_the_order_of_requests(state, false);
-}
-
-static void so_are_fenced_ones(void **state) {
-    in_the_order_of_requests(state, true);
-}
 
 /* A free key goes to the first waiter in the queue, not to the request that finds it free. */
 static void nobody_is_overtaken(void **state) {
@@ -85,38 +45,6 @@ static void nobody_is_overtaken(void **state) {
 }
 
 /* --------------------------------------------------------------------------- waiters that leave */
-
-static void who_cancels_leaves_no_entry(void **state) {
-    struct fixture *f = *state;
-    redlock_client *client = connect_client(f);
-    redlock_request request = waiting_request(KEY);
-    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
-    struct call *call = begin_acquire(f, client, &request);
-
-    wait_in_queue(f, KEY, 1);
-    assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
-    assert_int_equal(await(f, call), REDLOCK_ECANCELED);
-    wait_in_queue(f, KEY, 0);
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_queue_empty(f, KEY);
-}
-
-static void a_client_that_closes_leaves_no_entry(void **state) {
-    struct fixture *f = *state;
-    redlock_client *client = connect_client(f);
-    redlock_request request = waiting_request(KEY);
-    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
-    struct call *one = begin_acquire(f, client, &request);
-    struct call *two = begin_acquire(f, client, &request);
-
-    wait_in_queue(f, KEY, 1);
-    close_client(f, client);
-    assert_int_equal(one->status, REDLOCK_ECLOSED);
-    assert_int_equal(two->status, REDLOCK_ECLOSED);
-    wait_in_queue(f, KEY, 0);
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_queue_empty(f, KEY);
-}
 
 static void a_wait_that_is_over_leaves_no_entry(void **state) {
     struct fixture *f = *state;
@@ -442,11 +370,7 @@ static void foreign_clients_are_served_too(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        ON_FIVE_MASTERS(waiters_are_served_in_order),
-        ON_FIVE_MASTERS(so_are_fenced_ones),
         ON_FIVE_MASTERS(nobody_is_overtaken),
-        ON_FIVE_MASTERS(who_cancels_leaves_no_entry),
-        ON_FIVE_MASTERS(a_client_that_closes_leaves_no_entry),
         ON_FIVE_MASTERS(a_wait_that_is_over_leaves_no_entry),
         ON_FIVE_MASTERS(a_dead_waiter_delays_nobody),
         ON_FIVE_MASTERS(a_key_for_nobody_goes_to_the_next),

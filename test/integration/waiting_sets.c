@@ -97,38 +97,6 @@ static void it_moves_to_the_key_that_is_still_held(void **state) {
     wait_all_over(f);
 }
 
-#define WAITERS 4
-
-/*
- * In the order of their requests, plain and fenced, each with a larger fence than the one before.
- */
-static void waiters_for_the_same_keys_are_served_in_order(void **state) {
-    struct fixture *f = *state;
-    struct call *calls[WAITERS];
-    redlock_request request = waiting_for(ab, 2);
-    uint64_t fence = 0;
-
-    request.fenced = true;
-    for (size_t i = 0; i < WAITERS; i++) {
-        calls[i] = begin_acquire(f, connect_client(f), &request);
-        if (i == 0) {
-            assert_int_equal(await(f, calls[0]), REDLOCK_OK);
-        } else {
-            wait_in_queue(f, "a", (long long)i);
-        }
-    }
-    for (size_t i = 0; i < WAITERS; i++) {
-        assert_int_equal(await(f, calls[i]), REDLOCK_OK);
-        assert_true(redlock_fence(calls[i]->lock) > fence);
-        fence = redlock_fence(calls[i]->lock);
-        for (size_t k = i + 1; k < WAITERS; k++) {
-            assert_int_equal(calls[k]->ended, 0);
-        }
-        assert_int_equal(let_go(f, calls[i]->lock), REDLOCK_OK);
-    }
-    wait_all_over(f);
-}
-
 /* The request that was made first is in the queue of the key that is released last. */
 static void of_two_that_overlap_the_first_is_served(void **state) {
     struct fixture *f = *state;
@@ -469,7 +437,6 @@ int main(int argc, char **argv) {
         ON_ROW("it_waits_for_the_first_key", it_waits_for_the_key_that_is_held, five_masters, "a"),
         ON_ROW("it_waits_for_the_second_key", it_waits_for_the_key_that_is_held, five_masters, "b"),
         ON_FIVE_MASTERS(it_moves_to_the_key_that_is_still_held),
-        ON_FIVE_MASTERS(waiters_for_the_same_keys_are_served_in_order),
         ON_FIVE_MASTERS(of_two_that_overlap_the_first_is_served),
         ON_FIVE_MASTERS(who_cancels_leaves_no_entry),
         ON_FIVE_MASTERS(a_key_is_kept_for_one_that_has_waited_long),

@@ -158,18 +158,6 @@ static void readers_after_a_writer_that_leaves_come_in(void **state) {
     wait_released(f, KEY);
 }
 
-static void a_reader_that_cancels_leaves_no_entry(void **state) {
-    struct fixture *f = *state;
-    redlock_lock *lock = hold(f, connect_client(f), KEY, LONG_TTL_MS);
-    struct call *reader = join_queue_as(f, REDLOCK_READER, 0);
-
-    assert_int_equal(redlock_cancel(reader->lock), REDLOCK_OK);
-    assert_int_equal(await(f, reader), REDLOCK_ECANCELED);
-    wait_in_queue(f, KEY, 0);
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_queue_empty(f, KEY);
-}
-
 /* Puts an entry without a client at the front: of a form, on a channel. */
 static void put_first(struct fixture *f, size_t master, char form, const char *channel) {
     char ghost[160];
@@ -463,7 +451,6 @@ int main(void) {
         ON_FIVE_MASTERS(a_writer_in_queue_is_not_passed),
         ON_FIVE_MASTERS(readers_that_may_come_in_do_not_wait),
         ON_FIVE_MASTERS(readers_after_a_writer_that_leaves_come_in),
-        ON_FIVE_MASTERS(a_reader_that_cancels_leaves_no_entry),
         ON_FIVE_MASTERS(a_dead_writer_keeps_no_readers_out),
         ON_FIVE_MASTERS(a_dead_writer_is_found_out_though_others_listen_by_patterns),
         ON_FIVE_MASTERS(nor_does_one_at_a_quorum),
