@@ -104,7 +104,7 @@ static void log_address_failed(struct event_log *log, const struct event *event)
 
 static void log_tracking_refused(struct event_log *log, const struct event *event) {
     const struct event_tracking_refused *refused = &event->tracking_refused;
-    say(log, event, REDLOCK_LOG_WARN, "node %s: no news of changed keys: refused%s%s: %s",
+    say(log, event, REDLOCK_LOG_WARN, "node %s: no change notifications: refused%s%s: %s",
         refused->node, refused->right[0] != '\0' ? ", the user needs " : "", refused->right,
         refused->why);
 }

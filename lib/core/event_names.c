@@ -3,7 +3,7 @@
 const char *event_round_name(enum round_kind round) {
     static const char *const names[] = {
         [ROUND_ACQUIRE] = "acquire", [ROUND_QUEUE] = "queue",     [ROUND_RAISE] = "raise",
-        [ROUND_RENEW] = "renew",     [ROUND_RELEASE] = "release", [ROUND_DIAGNOSE] = "settle",
+        [ROUND_RENEW] = "renew",     [ROUND_RELEASE] = "release", [ROUND_DIAGNOSE] = "diagnose",
     };
     return names[round];
 }

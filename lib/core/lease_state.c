@@ -19,9 +19,9 @@ const uint16_t lease_moves[LEASE_OVER + 1] = {
 };
 
 const char *lease_state_name(enum lease_state state) {
-    static const char *const names[] = {"starting", "acquiring", "raising", "queued",
-                                        "backoff",  "settling",  "held",    "renewing",
-                                        "lost",     "releasing", "over"};
+    static const char *const names[] = {"starting", "acquiring",  "raising", "queued",
+                                        "backoff",  "diagnosing", "held",    "renewing",
+                                        "lost",     "releasing",  "over"};
     return names[state];
 }
 

@@ -149,7 +149,7 @@ void channel_lacks_queue(struct channel *channel, const char *key) {
     if (!channel->lacks_queue) {
         channel->lacks_queue = true;
         snprintf(why, sizeof(why),
-                 "no place in line, the user needs +zadd, +zrange, +zrem and ~%s" QUEUE_SUFFIX,
+                 "no queue entries, the user needs +zadd, +zrange, +zrem and ~%s" QUEUE_SUFFIX,
                  key);
         EMIT(&channel_context(channel)->events, channel_refused, .node = channel->uplink.name,
              .why = why);

@@ -321,7 +321,7 @@ static void a_cancel_releases_what_a_diagnosing_round_could_not(void **state) {
     rival_takes(f, 0, 3, "one", LONG_TTL_MS);
     struct call *call = begin_acquire(f, client, &request);
     f->allocator.refuse_after = 0;
-    wait_logged(f, "settling");
+    wait_logged(f, "diagnosing");
     f->allocator.refuse_after = SIZE_MAX;
     assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
     await(f, call);

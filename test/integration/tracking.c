@@ -459,7 +459,7 @@ static void a_client_of_our_make_is_not_watched(void **state) {
 
 /* -------------------------------------------------------------------------------------- rights */
 
-#define SUBJECT "no news of changed keys"
+#define SUBJECT "no change notifications"
 
 struct missing_right {
     const char *rules;

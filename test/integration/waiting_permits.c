@@ -462,7 +462,7 @@ static struct call *begin_poor(struct fixture *f, redlock_request *request, stru
     redlock_client *poor = connect_without(f, *rules);
     struct call *call = begin_acquire(f, poor, request);
 
-    wait_warnings(f, "no messages", "no place in line, the user needs +zadd, +zrange");
+    wait_warnings(f, "no messages", "no queue entries, the user needs +zadd, +zrange");
     *next = begin_acquire(f, connect_client(f), request);
     wait_for_permits(f, 1);
     return call;

@@ -92,10 +92,10 @@ static void ills_of_nodes_are_logged(void **state) {
     EMIT(&desk.events, address_failed, .node = "a:1", .address = "10.0.0.1:1", .reason = "refused");
     SAYS(&desk, REDLOCK_LOG_DEBUG, "node a:1: not at 10.0.0.1:1: refused");
     EMIT(&desk.events, tracking_refused, .node = "a:1", .right = "", .why = "ERR");
-    SAYS(&desk, REDLOCK_LOG_WARN, "node a:1: no news of changed keys: refused: ERR");
+    SAYS(&desk, REDLOCK_LOG_WARN, "node a:1: no change notifications: refused: ERR");
     EMIT(&desk.events, tracking_refused, .node = "a:1", .right = "+get", .why = "NOPERM");
     SAYS(&desk, REDLOCK_LOG_WARN,
-         "node a:1: no news of changed keys: refused, the user needs +get: NOPERM");
+         "node a:1: no change notifications: refused, the user needs +get: NOPERM");
     EMIT(&desk.events, pending_releases_dropped, .node = "a:1", .releases = 1);
     SAYS(&desk, REDLOCK_LOG_WARN,
          "node a:1: no room to remember 1 more release; each key's TTL frees it");
@@ -136,7 +136,8 @@ static void channels_are_logged(void **state) {
 }
 
 static void rounds_are_logged(void **state) {
-    static const char *const rounds[] = {"acquire", "queue", "raise", "renew", "release", "settle"};
+    static const char *const rounds[] = {"acquire", "queue",   "raise",
+                                         "renew",   "release", "diagnose"};
     static const char *const verdicts[] = {"open", "yes", "gone", "no"};
     struct desk desk;
     char line[100];
@@ -409,7 +410,7 @@ static void locks_are_viewed(void **state) {
     assert_number(&view, 2, "tries", 3);
     assert_number(&view, 3, "waited", 5);
     view_event(&view, &decided, "round_decided", "", 0);
-    assert_text(&view, 1, "round", "settle");
+    assert_text(&view, 1, "round", "diagnose");
     assert_text(&view, 2, "verdict", "gone");
 }
 
