@@ -26,10 +26,10 @@ range() {
 }
 
 {
-    range kept 4000
-    range guarded 2000
-    range moving 2000
-    range broken 2000
-    range load 80
+    range kept 2000
+    range guarded 1000
+    range moving 1000
+    range broken 1000
+    range load 40
     grep -v '^#' "$here/found.txt"
 } | xargs -P "$jobs" -L 1 sh -c '"$0" --profile "$1" --seeds "$2" --json' "$sim"
