@@ -169,7 +169,7 @@ int main(int argc, char **argv) {
     }
     putchar('\n');
     if (fflush(stdout) != 0) {
-        die("cannot tell the ports");
+        die("cannot print the ports");
     }
     watch(STDIN_FILENO, 0, false);
     while (on_events()) {

@@ -39,7 +39,7 @@ static const char help[] =
     "\n"
     "Measures uncontended cycles of acquire and release, each lock on a key of its own; or what "
     "it\n"
-    "costs to hold many locks that renew themselves; or how keys that many want are handed over.\n"
+    "costs to hold many locks that renew themselves; or how contended keys are handed over.\n"
     "\n"
     "  --spawn N         start N throwaway masters on this machine\n"
     "  --null-masters    those cost next to nothing, store nothing, and grant everything\n"
@@ -55,7 +55,7 @@ static const char help[] =
     "                    from the instant when each was due. Otherwise each cycle follows one\n"
     "                    that has ended\n"
     "  --keys KEYS       unique (default): no two locks want one key; uniform:K: each wants one\n"
-    "                    of K keys, and stands in line; zipf:K or zipf:K:EXPONENT: some keys are\n"
+    "                    of K keys, and queues for it; zipf:K or zipf:K:EXPONENT: some keys are\n"
     "                    wanted more often (exponent 0.99)\n"
     "  --hold-us H       hold each lock for H microseconds (default 0)\n"
     "  --ttl MS          TTL of the locks (default 10000)\n"
@@ -68,9 +68,9 @@ static const char help[] =
     "                    hiredis; or epoll, fewer commands and no library\n"
     "\n"
     "Held locks:\n"
-    "  --held LOCKS      hold so many, each on a key of its own\n"
+    "  --held LOCKS      number of locks to hold, each on a key of its own\n"
     "  --ttl, --fenced   as above\n"
-    "  --busy MS         a third into the time, keep the loop busy for so long, once\n"
+    "  --busy MS         a third into the time, keep the loop busy for MS milliseconds, once\n"
     "  --stop K          a third into the time, stop K of the masters for good\n"
     "\n"
     "Contention:\n"
@@ -79,7 +79,7 @@ static const char help[] =
     "  --processes P     processes, each with one client (default 1)\n"
     "  --keys K          keys (default 1)\n"
     "  --hold-us H       hold each for H microseconds (default 1000)\n"
-    "  --poll            contenders ask again and again, instead of waiting in line\n"
+    "  --poll            contenders retry until they get the lock, instead of queueing\n"
     "  --ttl, --fenced   as above\n";
 
 static const struct option known[] = {

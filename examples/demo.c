@@ -18,7 +18,7 @@ struct demo {
 
 static const struct demo demos[] = {
     {"", "acquire, contention, renewal, crashes, loss, recovery", demo_locks},
-    {"fence", "a writer that was stopped for too long, and a store's gate", demo_fence},
+    {"fence", "a writer that was stopped for too long, and a store's check", demo_fence},
     {"readers", "readers share a key, and make room for a writer", demo_readers},
     {"several", "several keys in one lock: all of them or none", demo_several},
     {"permits", "a semaphore: so many may hold it at once", demo_permits},

@@ -178,12 +178,12 @@ static const struct visit visits[] = {
     {EVHTTP_REQ_PUT, "17", 200, "fence 17 writes again: it is the same holder"},
     {EVHTTP_REQ_GET, "18", 200, "fence 18 reads, to write later"},
     {EVHTTP_REQ_PUT, "17", 412, "fence 17 is refused: 18 would overwrite what it never saw"},
-    {EVHTTP_REQ_GET, "17", 412, "fence 17 is told so when it reads, too"},
+    {EVHTTP_REQ_GET, "17", 412, "fence 17 gets the same answer when it reads"},
     {EVHTTP_REQ_PUT, "18", 200, "fence 18 writes"},
     {EVHTTP_REQ_PUT, NULL, 428, "nobody writes without a fence"},
     {EVHTTP_REQ_PUT, "0", 400, "nor with the fence of a lock that has none"},
     {EVHTTP_REQ_PUT, "9007199254740992", 400, "nor with one that would shut out all others"},
-    {EVHTTP_REQ_GET, NULL, 200, "whoever only looks needs none"},
+    {EVHTTP_REQ_GET, NULL, 200, "a mere reader needs none"},
 };
 
 static bool by_hand(struct scene *scene) {

@@ -106,9 +106,9 @@ static bool look_at_a_holder(struct stage *stage) {
            check(strcmp(question.owner, "first") == 0, "for \"first\"") &&
            check(question.fence != 0 &&
                      question.fence == redlock_fence(stage->programs[FIRST].lock),
-                 "and the newest fence is the one that \"first\" was told") &&
+                 "and the newest fence is the one that \"first\" has") &&
            check(check_fence(stage, question.fence) == REDLOCK_OK,
-                 "a resource that is handed that fence is told that it is the newest");
+                 "a resource that gets that fence learns that it is the newest");
 }
 
 static bool hand_over(struct stage *stage) {
@@ -128,7 +128,7 @@ static bool hand_over(struct stage *stage) {
     return check(inspect(stage) == REDLOCK_OK && strcmp(question.owner, "second") == 0,
                  "\"second\" holds it") &&
            check(check_fence(stage, older) == REDLOCK_ELOST,
-                 "a resource that is handed the older fence is told that it is stale") &&
+                 "a resource that gets the older fence learns that it is stale") &&
            check(check_fence(stage, newer) == REDLOCK_OK, "and that the newer one is not") &&
            check(redlock_gate_admit(&gate, newer) && !redlock_gate_admit(&gate, older),
                  "a gate, which needs no question, lets in the newer one, and then not the older");
@@ -150,7 +150,7 @@ static bool do_without_some(struct stage *stage) {
     say("Two masters are killed.");
     if (!check(inspect(stage) == REDLOCK_OK && question.silent == 2 &&
                    strcmp(question.owner, "second") == 0,
-               "three are enough to tell that \"second\" holds it") ||
+               "three are enough to show that \"second\" holds it") ||
         !check(check_fence(stage, fence) == REDLOCK_OK, "and that its fence is the newest")) {
         return false;
     }

@@ -87,7 +87,7 @@ static bool acquire(struct stage *stage) {
 static bool contend(struct stage *stage) {
     redlock_status status;
 
-    say("The second program asks for the same key, and is told:");
+    say("The second program asks for the same key. The answer:");
     status = acquire_within(stage, SECOND, KEY, 0);
     say("  \"%s\"", stage->programs[SECOND].explanation);
     return check(status == REDLOCK_EHELD, "the second program is refused: held by another") &&
@@ -144,12 +144,12 @@ static bool kill_third(struct stage *stage) {
     masters_kill(stage->masters, 2);
     say("A third master is killed. It would have kept the key for %" PRIu64 " ms more.", left_ms);
     if (!check(stage_run_until(stage, first_lost, ACQUIRE_LIMIT_MS),
-               "the first program was told that its lock is lost")) {
+               "the first program was notified that its lock is lost")) {
         return false;
     }
     survivor_ms = look_time_left(stage, 3, KEY);
     lost_ms = (stage->programs[FIRST].lost_at_ns - asked_ns) / 1000000u;
-    say("It was told after %" PRIu64 " ms: \"%s\".", lost_ms,
+    say("It was notified after %" PRIu64 " ms: \"%s\".", lost_ms,
         redlock_strerror(stage->programs[FIRST].lost_status));
     return check(lost_ms < left_ms,
                  "that was before the key could have ended at the third master") &&

@@ -74,7 +74,7 @@ static bool follow(struct stage *stage) {
     for (size_t i = 0; i < STAGE_MASTERS; i++) {
         if (!does(stage->masters, i, "CONFIG SET repl-diskless-sync-delay %d", 0) ||
             !does(replicas, i, "REPLICAOF 127.0.0.1 %d", masters_port(stage->masters, i))) {
-            return check(false, "they are told to follow the masters");
+            return check(false, "they are set to follow the masters");
         }
     }
     return check(stage_run_until(stage, are_followed, STAGE_TIMEOUT_MS),
@@ -112,7 +112,7 @@ static bool refuse(struct stage *stage) {
     }
     say("         \"%s\"", stage->programs[FIRST].explanation);
     return check(strstr(stage->programs[FIRST].explanation, "0 of 1 replicas confirmed it") != NULL,
-                 "and is told why") &&
+                 "and learns why") &&
            check(look_all_answer(stage, "EXISTS " KEY, "0"), "no master has kept the key");
 }
 

@@ -104,7 +104,7 @@ static bool stay_after_release(struct stage *stage) {
 static bool delay_nobody(struct stage *stage) {
     redlock_request request = stage_request(DEVICE);
 
-    say("Whoever has this lock may have sent something that is still on its way when it dies.");
+    say("A holder of this lock may have sent something that is still on its way when it dies.");
     say("So the masters keep its key for %d ms more than it is certain.", DELAY_MS);
     request.lock_delay_ms = DELAY_MS;
     stage_ask(stage, FIRST, &request);

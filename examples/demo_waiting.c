@@ -24,7 +24,7 @@ static struct actor waiters[WAITERS];
 /* The answer of an inspection. */
 struct sight {
     bool is_under_way;
-    char text[512]; /* such as "held by first; in line: second, third" */
+    char text[512]; /* such as "held by first; waiting: second, third" */
 };
 
 static struct sight sight;
@@ -40,7 +40,7 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
         return;
     }
     p += snprintf(p, (size_t)(end - p), view->held ? "held by %s" : "free%s", view->owner);
-    p += snprintf(p, (size_t)(end - p), "; in line: %s", view->queue_length == 0 ? "nobody" : "");
+    p += snprintf(p, (size_t)(end - p), "; waiting: %s", view->queue_length == 0 ? "nobody" : "");
     for (size_t i = 0; i < view->queue_owner_count; i++) {
         p += snprintf(p, (size_t)(end - p), "%s%s", i == 0 ? "" : ", ", view->queue_owners[i]);
     }
@@ -96,9 +96,9 @@ static bool comes_next(struct stage *stage, size_t number, const char *statement
 /* ------------------------------------------------------------------------------------ the steps */
 
 static bool join_queue(struct stage *stage) {
-    char first[] = "held by first; in line: nobody";
-    char second[] = "held by first; in line: second";
-    char third[] = "held by first; in line: second, third";
+    char first[] = "held by first; waiting: nobody";
+    char second[] = "held by first; waiting: second";
+    char third[] = "held by first; waiting: second, third";
 
     say("Three programs, each a process of its own, want one lock, with wait_ms.");
     return start(stage, FIRST) && sees(stage, first) &&
@@ -108,7 +108,7 @@ static bool join_queue(struct stage *stage) {
 }
 
 static bool kill_the_holder(struct stage *stage) {
-    char next[] = "held by second; in line: third";
+    char next[] = "held by second; waiting: third";
 
     actor_finish(&waiters[FIRST]);
     say("The first one is killed (SIGKILL). Nobody renews its lock, whose TTL is %d ms.", TTL_MS);
@@ -116,7 +116,7 @@ static bool kill_the_holder(struct stage *stage) {
 }
 
 static bool stop_the_next(struct stage *stage) {
-    char next[] = "held by third; in line: nobody";
+    char next[] = "held by third; waiting: nobody";
 
     if (!check(actor_stop(&waiters[SECOND]), "the second one is stopped (SIGSTOP)")) {
         return false;
@@ -128,18 +128,18 @@ static bool stop_the_next(struct stage *stage) {
 static bool wake_it_up(struct stage *stage) {
     return check(actor_continue(&waiters[SECOND]), "the second one is continued (SIGCONT)") &&
            check(actor_hear(stage, &waiters[SECOND], "lost the lock") != NULL,
-                 "it is told at once that it has lost the lock") &&
+                 "it is notified at once that it has lost the lock") &&
            check(actor_ends_well(stage, &waiters[SECOND]), "and ends");
 }
 
 static bool stop_one_in_queue(struct stage *stage) {
-    char fourth[] = "held by third; in line: fourth";
-    char fifth[] = "held by third; in line: fourth, fifth";
-    char next[] = "held by fifth; in line: nobody";
+    char fourth[] = "held by third; waiting: fourth";
+    char fifth[] = "held by third; waiting: fourth, fifth";
+    char next[] = "held by fifth; waiting: nobody";
 
     if (!start(stage, FOURTH) || !sees(stage, fourth) || !start(stage, FIFTH) ||
         !sees(stage, fifth) ||
-        !check(actor_stop(&waiters[FOURTH]), "the fourth one is stopped in line") ||
+        !check(actor_stop(&waiters[FOURTH]), "the fourth one is stopped in the queue") ||
         !check(actor_dismiss(stage, &waiters[THIRD]),
                "the third one is asked to end (SIGTERM), and has released the lock")) {
         return false;
@@ -149,7 +149,7 @@ static bool stop_one_in_queue(struct stage *stage) {
 }
 
 static bool leave(struct stage *stage) {
-    char again[] = "held by fifth; in line: fourth";
+    char again[] = "held by fifth; waiting: fourth";
 
     return check(actor_continue(&waiters[FOURTH]), "the fourth one is continued") &&
            sees(stage, again) &&
@@ -164,8 +164,8 @@ static const struct step steps[] = {
     {"A line", join_queue},
     {"The holder is killed", kill_the_holder},
     {"The next one is stopped when it has the lock", stop_the_next},
-    {"It is continued, and told", wake_it_up},
-    {"One is stopped in line", stop_one_in_queue},
+    {"It is continued, and notified", wake_it_up},
+    {"One is stopped in the queue", stop_one_in_queue},
     {"It is continued, and waits again", leave},
 };
 

@@ -213,7 +213,7 @@ static void begin(struct writer *writer) {
     redlock_request request = REDLOCK_REQUEST_INIT;
 
     if (++writer->tries > MOST_TRIES) {
-        give_up(writer, "too many tries in vain");
+        give_up(writer, "too many tries failed");
         return;
     }
     request.key = writer->account;

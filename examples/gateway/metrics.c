@@ -32,8 +32,7 @@ static void write_gauges(const struct gateway *gateway, struct evbuffer *buffer)
                  gateway->holds.count - gateway->waiters.count);
     write_metric(buffer, "waiters", "gauge", "Requests for locks that are under way.",
                  gateway->waiters.count);
-    write_metric(buffer, "streams", "gauge", "Pages that are being told of the state.",
-                 gateway->streams.count);
+    write_metric(buffer, "streams", "gauge", "Open streams of the state.", gateway->streams.count);
 }
 
 static void write_counters(const struct gateway *gateway, struct evbuffer *buffer) {

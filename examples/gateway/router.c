@@ -202,8 +202,7 @@ static void serve_path(struct exchange *exchange, const char *path) {
     if (file != NULL && method_of(exchange) == EVHTTP_REQ_GET) {
         files_serve(exchange, file);
     } else if (file == NULL && resource == RESOURCE_NONE) {
-        answer_problem(connection, PROBLEM_NOT_FOUND, "path",
-                       "The paths are told by /openapi.json.");
+        answer_problem(connection, PROBLEM_NOT_FOUND, "path", "/openapi.json lists the paths.");
     } else {
         serve_resource(exchange, resource, &parts);
     }

@@ -80,7 +80,7 @@ static void look_at_node(struct doctor *doctor, size_t index) {
             /* Only one of the two counts: the one that answered the library first. */
             bool counts = doctor->infos[index].trusted && !doctor->infos[i].trusted;
 
-            findings_add(findings, counts ? FINDING_WARNING : FINDING_FAULT, "twin",
+            findings_add(findings, counts ? FINDING_WARNING : FINDING_FAULT, "duplicate",
                          "it is the same server as %s, and counts once: name each server once",
                          doctor->infos[i].node);
         }

@@ -72,7 +72,7 @@ static void look(struct candidate *candidate, const char *text, uint64_t timeout
     } else if (strcmp(role, "master") != 0) {
         snprintf(candidate->why, WHY_SIZE, "it is a replica");
     } else if (keys < 0) {
-        snprintf(candidate->why, WHY_SIZE, "its INFO does not tell the number of its keys");
+        snprintf(candidate->why, WHY_SIZE, "its INFO lacks the number of its keys");
     } else if (keys != 0) {
         snprintf(candidate->why, WHY_SIZE,
                  "its number of keys is %" PRId64

@@ -239,7 +239,7 @@ void job_read(struct job *job, int argc, char **argv) {
         tool_speak_json();
     }
     if (end == argc) {
-        tool_usage("run: write the command behind \"--\", as in: redlock run KEY -- COMMAND");
+        tool_usage("run: write the command after \"--\", as in: redlock run KEY -- COMMAND");
     }
     argv[end] = NULL;
     for (int option; (option = arguments_next(&arguments)) != -1;) {

@@ -64,7 +64,7 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
         fprintf(stderr, ", held by %s", view->owner[0] != '\0' ? view->owner : "another");
     }
     if (position > 0) {
-        fprintf(stderr, ", place %zu of %" PRIu32 " in line", position, view->queue_length);
+        fprintf(stderr, ", position %zu of %" PRIu32 " in the queue", position, view->queue_length);
     }
     report->has_line = true;
     fflush(stderr);
@@ -158,7 +158,7 @@ static const char *advice_on_trust(const redlock_client *client, const redlock_l
     for (size_t i = 0; i < count; i++) {
         if (reports[i].vote == REDLOCK_VOTE_UNTRUSTED) {
             return reports[i].ttl_ms == 0
-                       ? "redlock doctor tells more of nodes that are not trusted"
+                       ? "redlock doctor explains why nodes are not trusted"
                        : "masters that are new grant nothing at first: use a --wait above "
                          "--max-ttl";
         }

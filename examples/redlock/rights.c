@@ -57,7 +57,7 @@ static void report_error(struct findings *findings, const struct right *right, c
     } errors[] = {
         {"OOM ", "memory full", "raise maxmemory, or use a server for locks alone"},
         {"MISCONF ", "cannot save",
-         "mend the disk: the server refuses writes while it cannot save"},
+         "repair the disk: the server refuses writes while it cannot save"},
         {"READONLY ", "replica", "name its master instead"},
         {"NOREPLICAS ", "no replicas", "start replicas, or set min-replicas-to-write to 0"},
         {"BUSY ", "busy script", "end the script: SCRIPT KILL"},

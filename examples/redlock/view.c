@@ -32,7 +32,7 @@ void view_line(const char *key, size_t length, redlock_status status, const redl
         printf(", fence %" PRIu64, view->fence);
     }
     if (view->queue_length > 0) {
-        printf(", %" PRIu32 " in line", view->queue_length);
+        printf(", %" PRIu32 " waiting", view->queue_length);
     }
     for (size_t i = 0; i < view->queue_owner_count; i++) {
         const char *owner = view->queue_owners[i];
@@ -63,7 +63,7 @@ static void print_node(const redlock_node_view *node) {
         printf(", fence %" PRIu64, node->fence);
     }
     if (node->queue_length > 0) {
-        printf(", %" PRIu32 " in line", node->queue_length);
+        printf(", %" PRIu32 " waiting", node->queue_length);
     }
     putchar('\n');
 }

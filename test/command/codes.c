@@ -365,7 +365,7 @@ static void mistakes_are_events(void **state) {
     assert_true(rig_has_said(rig, "makes no sense at \\\"-x\\\""));
     assert_true(rig_has_said(rig, "makes no sense at \\\"--ttl\\\""));
     assert_int_equal(RIG_RUN(rig, "run", "--owner", "--json", KEY, "true"), 64);
-    assert_true(rig_has_said(rig, "redlock: run: write the command behind"));
+    assert_true(rig_has_said(rig, "redlock: run: write the command after"));
 }
 
 /* With --json, other messages are events, too. */

@@ -290,7 +290,7 @@ static void a_duplicate_is_named(void **state) {
     for (int i = 0; i < 40; i++) {
         assert_int_equal(RIG_RUN(rig, "doctor", "--json", "-n", list), 0);
     }
-    assert_true(rig_has_said(rig, "\"twin\""));
+    assert_true(rig_has_said(rig, "\"duplicate\""));
 }
 
 static void health_is_reported(void **state) {

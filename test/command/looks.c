@@ -74,7 +74,7 @@ static void changes_are_reported(void **state) {
     holder = hold(rig, "anna", "orders:1");
     rig_wait_for_text(rig, "orders:1: held by anna");
     rig_start(rig, "run", "--owner", "bert", "orders:1", "--", "true", NULL);
-    rig_wait_for_text(rig, "1 in line: bert");
+    rig_wait_for_text(rig, "1 waiting: bert");
     kill(holder, SIGTERM);
     assert_int_equal(rig_wait(rig), 0);
     rig->pid = holder;

@@ -163,7 +163,7 @@ static void ctrl_z_stops_the_waiting(void **state) {
               "exec 9>\"$ALIVE\"; echo alive >&9; exec sleep 1000", NULL);
     rig_wait_for_life(rig);
     open_terminal(&terminal, "\"$REDLOCK\" run key -- sh -c 'echo be\"\"gun'\n");
-    expect(&terminal, "place 1 of 1 in line");
+    expect(&terminal, "position 1 of 1 in the queue");
     type_ctrl_z(&terminal);
     for (size_t i = 0; i < RIG_MASTERS; i++) {
         RIG_WAIT_UNTIL(masters_query_integer(rig->masters, i, "ZCARD key::queue") == 0);
@@ -264,7 +264,7 @@ static void the_waiting_is_shown(void **state) {
               "exec 9>\"$ALIVE\"; echo alive >&9; exec sleep 1000", NULL);
     rig_wait_for_life(rig);
     open_terminal(&terminal, "\"$REDLOCK\" run key -- true\n");
-    expect(&terminal, "held by somebody, place 1 of 1 in line");
+    expect(&terminal, "held by somebody, position 1 of 1 in the queue");
     type_ctrl_c(&terminal);
     type(&terminal, "echo code $?\n");
     expect(&terminal, "code 130");
@@ -289,7 +289,7 @@ static void the_waiting_is_shown_in_the_foreground(void **state) {
               "exec 9>\"$ALIVE\"; echo alive >&9; exec sleep 1000", NULL);
     rig_wait_for_life(rig);
     open_terminal(&terminal, "\"$REDLOCK\" run --wait 10m key -- true\n");
-    expect(&terminal, "place 1 of 1 in line");
+    expect(&terminal, "position 1 of 1 in the queue");
     type_ctrl_z(&terminal);
     type(&terminal, "bg\n");
     expect(&terminal, "ready> ");
@@ -297,11 +297,11 @@ static void the_waiting_is_shown_in_the_foreground(void **state) {
         RIG_WAIT_UNTIL(masters_query_integer(rig->masters, i, "ZCARD key::queue") == 1);
     }
     type(&terminal, "\"$REDLOCK\" run key -- true\n");
-    RIG_WAIT_UNTIL(shows_twice(&terminal, "place 2 of 2 in line"));
+    RIG_WAIT_UNTIL(shows_twice(&terminal, "position 2 of 2 in the queue"));
     assert_false(shows(&terminal, "place 1 of"));
     type_ctrl_c(&terminal);
     type(&terminal, "fg\n");
-    expect(&terminal, "place 1 of 1 in line");
+    expect(&terminal, "position 1 of 1 in the queue");
     type_ctrl_c(&terminal);
     close_terminal(&terminal);
     kill(rig->pid, SIGTERM);

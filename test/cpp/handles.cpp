@@ -171,14 +171,14 @@ static void a_release_reports_its_result(void **state) {
     assert_false(lock);
     assert_true(lock.release([](status) { std::abort(); }) == status::invalid);
     wait_for(
-        f, [&] { return !why.empty(); }, "the release is told");
+        f, [&] { return !why.empty(); }, "the release is reported");
     assert_true(code == status::ok);
     lock = get(f, client, request_of(KEY));
     wait_holders(f, KEY, 5);
     rival_frees(f, 0, 5, KEY);
     assert_true(lock.release([&](status reported) { code = reported; }) == status::ok);
     wait_for(
-        f, [&] { return code != status::ok; }, "the second release is told");
+        f, [&] { return code != status::ok; }, "the second release is reported");
     assert_true(code == status::lost);
     wait_closed(f, client);
 }
@@ -374,7 +374,7 @@ static void a_lock_is_extended(void **state) {
     assert_true(lock.extend(std::chrono::minutes(20), report) == status::busy);
     assert_true(code == status::invalid);
     wait_for(
-        f, [&] { return code != status::invalid; }, "the extension is told");
+        f, [&] { return code != status::invalid; }, "the extension is reported");
     assert_true(code == status::ok && lock.validity() > std::chrono::minutes(15));
     lock.reset();
     wait_closed(f, client);
@@ -446,7 +446,7 @@ static void a_loss_is_reported(void **state) {
     rival_frees(f, 0, 5, KEY);
     assert_true(lock.extend({}, [](status) {}) == status::ok);
     wait_for(
-        f, [&] { return reported != status::ok; }, "the loss is told");
+        f, [&] { return reported != status::ok; }, "the loss is reported");
     assert_true(reported == status::lost && !why.empty());
     assert_true(lock && lock.validity() == milliseconds(0));
     assert_true(lock.extend({}, [](status) {}) == status::lost);
@@ -531,7 +531,7 @@ static void a_lock_may_outlive_its_client(void **state) {
     assert_true(lock.validity() == milliseconds(0) && lock.fence() == 0 && lock.key().empty());
     assert_true(lock.release([&](status code) { reported = code; }) == status::ok);
     wait_for(
-        f, [&] { return reported == status::ok; }, "the release is told");
+        f, [&] { return reported == status::ok; }, "the release is reported");
     assert_true(lost.report().empty());
     wait_released(f, "other");
     assert_false(is_reported); /* a handle that was reset is not notified */
@@ -558,7 +558,7 @@ static void a_loss_may_reset_all_handles(void **state) {
     locks[1] = get(f, *client, request_of("other"), nullptr, redlock::on_lost{report});
     client.reset();
     wait_for(
-        f, [&] { return reported > 0; }, "a loss is told");
+        f, [&] { return reported > 0; }, "a loss is reported");
     wait_released(f, KEY);
     wait_released(f, "other");
     assert_int_equal(reported, 1); /* a handle that was reset is not notified */
@@ -716,7 +716,7 @@ static void the_callable_of_a_loss_goes_when_none_can_be_reported(void **state) 
                 reported = code;
             }}));
         wait_for(
-            f, [&] { return reported != status::busy; }, "the result is told");
+            f, [&] { return reported != status::busy; }, "the result is reported");
     };
 
     acquire();
@@ -743,7 +743,7 @@ static void the_callable_of_a_loss_goes_when_none_can_be_reported(void **state) 
     rival_frees(f, 0, 5, KEY);
     assert_true(lock.extend({}, [](status) {}) == status::ok);
     wait_for(
-        f, [&] { return reported == status::lost; }, "the loss is told");
+        f, [&] { return reported == status::lost; }, "the loss is reported");
     assert_int_equal(token.use_count(), 1);
     lock.reset();
 
@@ -792,7 +792,7 @@ static void the_callable_of_a_loss_may_own_the_handles(void **state) {
             rival_frees(f, 0, 5, KEY);
             assert_true(self->lock.extend({}, [](status) {}) == status::ok);
             wait_for(
-                f, [&] { return is_reported; }, "the loss is told");
+                f, [&] { return is_reported; }, "the loss is reported");
         }
         assert_true(life.expired() == (how != end::close));
         wait_closed(f, client);

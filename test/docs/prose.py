@@ -3,8 +3,9 @@
     prose.py SOURCES
 
 Each rule is a pattern and what to write instead. Code is not prose: fenced blocks, text in
-backticks or quotes, and everything in sources but comments. First, each rule must find a sentence
-that breaks it, and pass one that does not; and each kind of file must be split into prose and code.
+backticks or quotes, and everything in sources but comments and, where users see them, strings.
+First, each rule must find a sentence that breaks it, and pass one that does not; and each kind of
+file must be split into prose and code.
 """
 
 import os
@@ -69,6 +70,18 @@ def prose_of_source(text):
     return re.sub(r"/\*|\*/|//", "  ", text)
 
 
+def texts_of_source(text):
+    """Keeps the strings of a source, and joins those that the compiler joins."""
+    text = re.sub(r'\\"[^"\\\n]*\\"', blank, text)
+    strings = r'/\*.*?\*/|//[^\n]*|\'(?:\\.|[^\'\\\n])*\'|^ *#include[^\n]*'
+    literal = r'"(?:\\.|[^"\\\n])*"'
+    unquoted = lambda match: match.group() if match.group()[0] == '"' else blank(match)
+    text = re.sub(strings + "|" + literal, unquoted, text, flags=re.S | re.M)
+    text = re.sub(r'"(\s*)"', lambda m: " " + m.group(1) + " ", keep(literal, text))
+    text = re.sub(r"\\[nt]", ". ", text)
+    return text.replace('"', " ")
+
+
 def prose_of_lua(text):
     return re.sub(r"--", "  ", keep(r"--[^\n]*", text))
 
@@ -109,6 +122,11 @@ KINDS = [
      "#!/bin/told\n# It is told.\ntold=${told#told}\t# told\n", [2, 3]),
     (r"\.mutant$", prose_of_mutant, "It is told.\n\n@@\n told\n+told\n@@\n-told\n", [1]),
 ]
+
+# The strings that users see: the log, errors, help, and what the simulator and its like print.
+SEEN = (r"^(?:include|lib|bench|examples|test/(?:sim|chaos|torture|support))/.*\.(?:c|h|hpp|cpp)$",
+        texts_of_source,
+        'log("It is"\n    " told.\\n"); /* "told" */\nlog("it is \\"told\\"");\nlog("told");\n', [2, 4])
 
 
 def prose_of(name, text):
@@ -157,16 +175,18 @@ def main():
         print("%sok %d - the rule finds what breaks it, and passes what does not: %s" %
               ("" if finds and passes else "not ", number, rule[2]))
     number = len(RULES)
-    for names, prose, text, expected in KINDS:
+    for names, prose, text, expected in KINDS + [SEEN]:
         number += 1
         found = [line for line, _ in breaks(RULES[0], without_code(prose(text)))]
         failed |= found != expected
         print("%sok %d - the prose of files is found, and their code is not: %s" %
               ("" if found == expected else "not ", number, names))
-    texts = {name: prose_of(name, read(os.path.join(sources, name))) for name in files(sources)}
+    texts = [(name, prose_of(name, read(os.path.join(sources, name)))) for name in files(sources)]
+    texts += [(name, without_code(SEEN[1](read(os.path.join(sources, name)))))
+              for name in files(sources) if re.search(SEEN[0], name)]
     for rule in RULES:
         number += 1
-        found = ["%s:%d: %s" % (name, line, what) for name, text in texts.items()
+        found = ["%s:%d: %s" % (name, line, what) for name, text in texts
                  for line, what in breaks(rule, text)]
         failed |= bool(found)
         print("%sok %d - %s: write %s" % ("not " if found else "", number, rule[2], rule[1]))

@@ -65,7 +65,7 @@ def one_that_waits_gets_the_lock_when_it_is_released():
     status = ask(gateway, "GET", "/v1/status").json
     assert status["waiters"][0]["owner"] == "second" and status["locks"][0]["owner"] == "first"
     until(
-        lambda: ask(gateway, "GET", "/v1/locks/k").json["queue_length"] == 1, "it stands in line"
+        lambda: ask(gateway, "GET", "/v1/locks/k").json["queue_length"] == 1, "it is in the queue"
     )
     gateway.release(lock)
     waiting.join()

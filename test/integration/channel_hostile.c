@@ -146,7 +146,7 @@ static const struct trick tricks[] = {
     {"a number without an end", INSTEAD, "*3\r\n" SUBSCRIBE "{c}:", "sent an answer without end", 0,
      true, false},
     {"an error without an end", INSTEAD | AFTER, "-", "sent an answer without end", 0, true, false},
-    {"a message behind rubbish", AFTER, "{m}x\r\n*3\r\n", NULL, 3, false, false},
+    {"a message after rubbish", AFTER, "{m}x\r\n*3\r\n", NULL, 3, false, false},
     {"a push", INSTEAD | AFTER, ">3\r\n" MESSAGE "{c}$1\r\nx\r\n", NULL, 3, false, false},
     {"a push of a confirmation", INSTEAD | AFTER, ">3\r\n" SUBSCRIBE "{c}:1\r\n", NULL, 3, false,
      false},

@@ -51,7 +51,7 @@ static struct sight look(struct fixture *f, redlock_client *client) {
 
     assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
     assert_int_equal(sight.reported, 0); /* never before the call has returned */
-    run_until(f, was_reported, &sight, "the inspection was told");
+    run_until(f, was_reported, &sight, "the inspection was reported");
     assert_int_equal(sight.reported, 1);
     return sight;
 }
@@ -255,7 +255,7 @@ static struct sight look_without(struct fixture *f, redlock_client *client, uint
     run_turns(f, 1);
     assert_int_equal(sight.reported, 0);
     time_out_without(f, client, silent);
-    run_until(f, was_reported, &sight, "the inspection was told");
+    run_until(f, was_reported, &sight, "the inspection was reported");
     return sight;
 }
 
@@ -419,7 +419,7 @@ static void asked_inside_callbacks(void **state) {
     struct chain chain = {connect_client(f), 9, 0};
 
     assert_int_equal(redlock_check_fence(chain.client, KEY, 0, 1, ask_again, &chain), REDLOCK_OK);
-    run_until(f, chain_has_ended, &chain, "each inspection was told");
+    run_until(f, chain_has_ended, &chain, "each inspection was reported");
 }
 
 static void a_close_ends_what_was_asked(void **state) {

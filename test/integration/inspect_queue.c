@@ -62,7 +62,7 @@ static struct sight look_at(struct fixture *f, redlock_client *client, const cha
     struct sight sight = {.is_reported = false};
 
     assert_int_equal(redlock_inspect(client, key, 0, on_view, &sight), REDLOCK_OK);
-    run_until(f, is_reported, &sight, "the inspection was told");
+    run_until(f, is_reported, &sight, "the inspection was reported");
     return sight;
 }
 

@@ -79,7 +79,7 @@ static bool has_ended_wait(void *arg) {
 static void end_waits(struct fixture *f, size_t from, size_t to) {
     for (size_t i = from; i < to; i++) {
         struct vain vain = {f, i};
-        run_until(f, has_ended_wait, &vain, "the master waited for its replicas in vain");
+        run_until(f, has_ended_wait, &vain, "the master waited for its replicas without result");
     }
 }
 

@@ -530,7 +530,7 @@ static bool was_reported(void *arg) {
 static struct sight look(struct fixture *f, redlock_client *client) {
     struct sight sight = {0};
     assert_int_equal(redlock_inspect(client, KEY, 0, on_view, &sight), REDLOCK_OK);
-    run_until(f, was_reported, &sight, "the inspection was told");
+    run_until(f, was_reported, &sight, "the inspection was reported");
     return sight;
 }
 

@@ -345,7 +345,7 @@ static uint64_t released_when_notified(struct fixture *f, const redlock_client *
     struct outcome outcome = {.client = client};
 
     assert_int_equal(redlock_release(lock, on_reported, &outcome), REDLOCK_OK);
-    run_until(f, is_reported, &outcome, "the release is told");
+    run_until(f, is_reported, &outcome, "the release is reported");
     return outcome.released;
 }
 

@@ -306,7 +306,7 @@ static void changes_without_end_are_survived(void **state) {
     redlock_client *client = connect_with(f, &options);
     redlock_request request = watched_request(KEY);
     redlock_lock *lock = hold_for(f, client, &request);
-    run_until(f, has_poured, &liar, "the server tells of changes");
+    run_until(f, has_poured, &liar, "the server reports changes");
     stop_time();
     size_t before = peer_commands(liar.peer);
     for (size_t i = 0; i < 10; i++) {

@@ -91,7 +91,7 @@ static bool has_ended(void *arg) {
  * Awaits an acquisition by a client that asks much more often than it would by the masters' clocks.
  */
 static void await_eagerly(struct fixture *f, redlock_client *client, struct call *call) {
-    pass_until(f, client, 0, 250, has_ended, call, "the next in line has the lock");
+    pass_until(f, client, 0, 250, has_ended, call, "the next waiter has the lock");
     assert_ended(call, REDLOCK_OK);
 }
 

@@ -144,7 +144,7 @@ static void entries_are_taken_again_after_a_restart(void **state) {
         masters_kill(f->masters, i);
         masters_restart(f->masters, i);
     }
-    run_until(f, has_queue_again, f, "the waiters are in line at the masters that restarted");
+    run_until(f, has_queue_again, f, "the masters that restarted have the waiters");
     masters_kill(f->masters, 3);
     masters_kill(f->masters, 4);
     assert_int_equal(calls[0]->ended + calls[1]->ended, 0);

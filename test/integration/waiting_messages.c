@@ -136,7 +136,7 @@ static bool are_tickets_past(void *arg) {
  * slow answers may estimate the masters' clocks some milliseconds ahead.
  */
 static void wait_tickets_past(struct fixture *f) {
-    run_until(f, are_tickets_past, f, "the tickets of those in line are of the past");
+    run_until(f, are_tickets_past, f, "the tickets of the waiters are of the past");
 }
 
 /* The messages arrive after the masters have taken the key back and given it to the next waiter. */
@@ -159,7 +159,7 @@ static void messages_that_come_after_the_reservation_do_not_count(void **state) 
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     assert_int_equal(await(f, next), REDLOCK_OK);
     push_relay_pass(push_relay, SERVER);
-    run_until(f, has_five_pushes, push_relay, "each master has told of the key");
+    run_until(f, has_five_pushes, push_relay, "each master has pushed the key");
     wait_delivered(f, push_relay);
     assert_int_equal(late->ended, 0);
     push_relay_pass(push_relay, CLIENT);
@@ -210,7 +210,7 @@ static void keys_pushed_to_nobody_go_back_in_bounded_numbers(void **state) {
 
     redlock_lock *lock = hold(f, connect_with(f, &options), KEY, LONG_TTL_MS);
     struct call *call = begin_acquire(f, connect_with(f, &options), &request);
-    run_until(f, has_waiter, f, "the request stands in line");
+    run_until(f, has_waiter, f, "the request is in the queue");
     char *channel = first_channel(f, 0, KEY);
     long long from_ms = clock_at(f, 0);
     push_gifts(f, channel);

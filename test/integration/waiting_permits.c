@@ -59,7 +59,7 @@ static bool has_length(void *arg) {
 static void wait_for_permits(struct fixture *f, long long count) {
     struct length length = {f, count};
 
-    run_until(f, has_length, &length, "each master has so many in line");
+    run_until(f, has_length, &length, "each master has the expected number of waiters");
 }
 
 /* Waits until neither a waiter nor a permit is left at any master. */
@@ -409,8 +409,7 @@ static void one_that_dies_or_hangs_delays_the_next_by_a_reservation(void **state
         crew_kill(crew, 0);
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    pass_until(f, client, 0, RESERVATION_MS / 4, has_ended, next,
-               "the next in line has the permit");
+    pass_until(f, client, 0, RESERVATION_MS / 4, has_ended, next, "the next waiter has the permit");
     assert_ended(next, REDLOCK_OK);
     if (*hangs) {
         crew_kill(crew, 0);

@@ -374,7 +374,7 @@ void app_check_idle(struct app *app) {
         if (infos[i].commands > own || infos[i].pending_releases != 0) {
             violate(app_world(app), INVARIANT_BOUNDS,
                     "process %u is idle, but node %zu has %" PRIu32
-                    " commands under way and is owed %zu releases",
+                    " commands under way and has %zu pending releases",
                     app->process.index, i, infos[i].commands, infos[i].pending_releases);
         }
     }

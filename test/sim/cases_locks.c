@@ -160,7 +160,7 @@ const struct test_case lock_cases[] = {
       {"PTTL", "k"},
       COUNTER,
       {"PTTL", "k::fence"}}},
-    {"renew fenced: a counter that is not behind lives on, and is not written",
+    {"renew fenced: a counter that is large enough lives on, and is not written",
      {TAKE(A, LONG, "5", "1", LONG),
       {"SET", "k::fence", "007"},
       RENEW_FENCED(A, LONG, "5", LONGER),

@@ -183,7 +183,7 @@ static void check_promises(struct checker *checker, const struct hold *hold) {
     if (hold->end > best + 1000 &&
         !checker->clocks_jump) { /* tolerance for the rounding of a double */
         violate(checker->world, INVARIANT_QUORUM,
-                "process %u claims key %u for %" PRIu64
+                "process %u holds key %u for %" PRIu64
                 " us more than a quorum's replies promised (token %" PRIu32 ")",
                 hold->process->index, hold->key, (hold->end - best) / 1000, hold->token);
     }
@@ -212,7 +212,7 @@ void check_backing(struct checker *checker, const struct hold *hold) {
     }
     if (backing < check_quorum_of(list)) {
         violate(checker->world, INVARIANT_EXCLUSION,
-                "process %u claims key %u, but only %u nodes keep it for so long (token %" PRIu32
+                "process %u holds key %u, but only %u nodes keep it for so long (token %" PRIu32
                 ")",
                 hold->process->index, hold->key, backing, hold->token);
     }
@@ -274,7 +274,7 @@ static void look_at(struct checker *checker, struct hold *hold) {
         /* A validity that has ended must not come back, whatever answers still arrive. */
         if (end != 0 && hold->is_over && !checker->clocks_jump) {
             violate(checker->world, INVARIANT_REVIVAL,
-                    "process %u had lost key %u, and claims it again (token %" PRIu32 ")",
+                    "process %u had lost key %u, and holds it again (token %" PRIu32 ")",
                     hold->process->index, hold->key, hold->token);
         }
         hold->end = end;
@@ -408,7 +408,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
     /* Redlock, step 3: success requires a validity above the minimum. */
     if (hold->end <= now || hold->end - now <= min_validity) {
         violate(checker->world, INVARIANT_QUORUM,
-                "process %u was told that it has key %u, but its validity is %" PRIu64
+                "process %u was notified that it has key %u, but its validity is %" PRIu64
                 " us (token %" PRIu32 ")",
                 process->index, hold->key, hold->end > now ? (hold->end - now) / 1000 : 0, number);
     }
@@ -512,7 +512,7 @@ void check_not_lost(const struct hold *hold) {
     const struct checker *checker = checker_of(hold->process->world);
     if (hold->is_over && !hold->is_disturbed && !checker->clocks_jump) {
         violate(checker->world, INVARIANT_LOSS,
-                "process %u was never told the loss of key %u (token %" PRIu32 ")",
+                "process %u was never notified of the loss of key %u (token %" PRIu32 ")",
                 hold->process->index, hold->key, hold->token);
     }
 }
@@ -526,7 +526,7 @@ void check_expired(const struct hold *hold) {
     checker->lost++;
     if (hold->is_over && !hold->is_disturbed && !checker->clocks_jump) {
         violate(checker->world, INVARIANT_LOSS,
-                "process %u was told the loss of key %u after the validity had ended (token "
+                "process %u was notified of the loss of key %u after the validity had ended (token "
                 "%" PRIu32 ")",
                 hold->process->index, hold->key, hold->token);
     }
@@ -537,10 +537,11 @@ void check_extended(struct hold *hold, uint64_t asked_at) {
     look_at(checker, hold);
     uint64_t now = tempo_read(&hold->process->clock, checker->world->now);
     if (hold->end <= now || hold->end < asked_at) {
-        violate(checker->world, INVARIANT_REVIVAL,
-                "process %u was told that key %u is extended, but it is not valid (token %" PRIu32
-                ")",
-                hold->process->index, hold->key, hold->token);
+        violate(
+            checker->world, INVARIANT_REVIVAL,
+            "process %u was notified that key %u is extended, but it is not valid (token %" PRIu32
+            ")",
+            hold->process->index, hold->key, hold->token);
     }
 }
 

@@ -201,8 +201,8 @@ static void renewal_sent(struct crowd_lock *lock, const struct link *link) {
     }
     if (renewal->unsuccessful > failures_most(crowd->load) &&
         renewal->since > crowd->load->back_at) {
-        violate(crowd->process.world, INVARIANT_STORM, "lock %u was renewed %u times in vain",
-                lock->index, renewal->unsuccessful);
+        violate(crowd->process.world, INVARIANT_STORM,
+                "lock %u was renewed %u times without result", lock->index, renewal->unsuccessful);
     }
 }
 

@@ -78,7 +78,7 @@ static void check_not_missed(struct checker *checker, const struct look *look,
     }
     if (!view->held || (view->readers > 0) != hold->is_reader) {
         violate(checker->world, INVARIANT_LOOKS,
-                "process %u is told that key %u is held by %s, but process %u holds it%s (token "
+                "process %u reads that key %u is held by %s, but process %u holds it%s (token "
                 "%" PRIu32 ")",
                 process->index, look->key,
                 !view->held         ? "nobody"
@@ -103,8 +103,8 @@ void check_seen(const struct look *look, struct event_base *process, const redlo
     check_not_missed(checker, look, process, view);
     if (checker->keeps_counters && have_all_answered(view) && view->fence < look->newest) {
         violate(checker->world, INVARIANT_LOOKS,
-                "process %u is told that %" PRIu64 " is the newest fence of key %u, but %" PRIu64
-                " had been told",
+                "process %u reads that %" PRIu64 " is the newest fence of key %u, but %" PRIu64
+                " had been reported",
                 process->index, view->fence, look->key, look->newest);
     }
 }
@@ -135,13 +135,13 @@ void check_compared(const struct look *look, struct event_base *process, redlock
     }
     if (status == REDLOCK_OK && look->newest > look->fence) {
         violate(checker->world, INVARIANT_LOOKS,
-                "process %u is told that the fence %" PRIu64 " of key %u is the newest, but "
-                "%" PRIu64 " had been told",
+                "process %u reads that the fence %" PRIu64 " of key %u is the newest, but "
+                "%" PRIu64 " had been reported",
                 process->index, look->fence, look->key, look->newest);
     } else if (status == REDLOCK_ELOST &&
                count_beyond(checker, list, look) < check_quorum_of(list)) {
         violate(checker->world, INVARIANT_LOOKS,
-                "process %u is told that the fence %" PRIu64
+                "process %u reads that the fence %" PRIu64
                 " of key %u is not the newest, but no quorum is beyond it",
                 process->index, look->fence, look->key);
     }
@@ -151,8 +151,8 @@ void check_compared(const struct look *look, struct event_base *process, redlock
 void check_gate(struct checker *checker, const struct hold *hold, unsigned key, uint64_t number) {
     if (!redlock_gate_admit(&checker->gates[key], number) && checker->keeps_assumptions) {
         violate(checker->world, INVARIANT_FENCE,
-                "process %u has the fence %" PRIu64 " of key %u, whose gate has let in %" PRIu64
-                " (token %" PRIu32 ")",
+                "process %u has the fence %" PRIu64
+                " of key %u, whose resource has accepted %" PRIu64 " (token %" PRIu32 ")",
                 hold->process->index, number, key, checker->gates[key].fence, hold->token);
     }
 }

@@ -105,7 +105,7 @@ void check_permit_freed(struct checker *checker, struct master *master, uint32_t
     if (had_it && master_find(master, name, strlen(name)) == NULL && is_flagged &&
         !is_anybody_offered && first_of(checker, master, queue) != NULL) {
         violate(checker->world, INVARIANT_ORDER,
-                "node %u frees the permit of token %" PRIu32 ", and tells nobody in line",
+                "node %u frees the permit of token %" PRIu32 ", and notifies no waiter",
                 master->index, number);
     }
 }
@@ -119,7 +119,7 @@ void check_permit_left(struct checker *checker, struct master *master, const str
         /* A negative score is an offer, which must be gone; an entry may stay after a return. */
         if (is_of(entry, value->text) && (entry->score < 0 || !is_returned)) {
             violate(checker->world, INVARIANT_EXPIRY,
-                    "node %u still has a place in line for a waiter that has left", master->index);
+                    "node %u still has an entry for a waiter that has left", master->index);
         }
     }
 }

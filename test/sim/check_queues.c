@@ -36,8 +36,7 @@ void check_ticket(struct checker *checker, uint32_t number, const struct word *t
     /* Otherwise a request keeps its ticket over all tries, and so its place in the order. */
     if (ticket <= 0 || token->ticket != ticket) {
         violate(checker->world, INVARIANT_ORDER,
-                "process %u has another ticket for a request that stands in line (token %" PRIu32
-                ")",
+                "process %u has another ticket for a request that waits (token %" PRIu32 ")",
                 token->process->index, number);
     }
 }
@@ -75,7 +74,7 @@ void check_channel(struct checker *checker, const struct link *link, const struc
     /* An entry on a channel that may not work would get pushes that are never received. */
     if (!is_heard) {
         violate(checker->world, INVARIANT_ORDER,
-                "process %u asks node %u for a place before it has heard its channel",
+                "process %u asks node %u for an entry before it has heard its channel",
                 link->process->index, link->server->master.index);
     }
 }
@@ -156,7 +155,7 @@ void check_turn(struct checker *checker, struct master *master, uint32_t number,
     if (first != NULL && is_before(first, token->ticket, token->text)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u gives key %u to token %" PRIu32 ", but token %" PRIu32
-                " was first in line",
+                " was first in the queue",
                 master->index, key, number, check_token_of(checker, first->name, 40));
     }
 }
@@ -169,7 +168,7 @@ void check_flag(struct checker *checker, struct master *master, unsigned key) {
     /* Without the flag RELEASE skips the queues, and deletes the key. */
     if (first_of(checker, master, key) != NULL && !is_flagged(master)) {
         violate(checker->world, INVARIANT_ORDER,
-                "node %u has waiters for key %u, and does not tell those who release it",
+                "node %u has waiters for key %u, and does not flag them for its releases",
                 master->index, key);
     }
 }
@@ -270,7 +269,8 @@ void check_let_in(struct checker *checker, struct master *master, unsigned key) 
     if (is_shared && head != NULL && is_of_reader(head) && !check_is_cut_short(checker, master) &&
         !is_left_to_others(checker, master, key)) {
         violate(checker->world, INVARIANT_ORDER,
-                "node %u keeps a reader of key %u out that is first in line (token %" PRIu32 ")",
+                "node %u keeps out a reader of key %u that is first in the queue (token %" PRIu32
+                ")",
                 master->index, key, check_token_of(checker, head->name, 40));
     }
 }
@@ -287,7 +287,8 @@ void check_freed(struct checker *checker, struct master *master, uint32_t number
     const struct member *first = first_of(checker, master, key);
     if (first != NULL && is_flagged(master) && !is_left_to_others(checker, master, key)) {
         violate(checker->world, INVARIANT_ORDER,
-                "node %u frees key %u of token %" PRIu32 ", while token %" PRIu32 " stands in line",
+                "node %u frees key %u of token %" PRIu32 ", while token %" PRIu32
+                " is in the queue",
                 master->index, key, number, check_token_of(checker, first->name, 40));
     }
 }
@@ -314,8 +315,8 @@ void check_announced(struct checker *checker, struct master *master, uint32_t nu
     if (first != NULL && is_flagged(master) && !is_open(checker, master, key) &&
         checker->passes.notified[key] != waiter) {
         violate(checker->world, INVARIANT_ORDER,
-                "node %u leaves key %u for a while, and does not tell token %" PRIu32
-                ", which is first in line",
+                "node %u leaves key %u for a while, and does not notify token %" PRIu32
+                ", which is first in the queue",
                 master->index, key, waiter);
     }
 }
@@ -330,7 +331,7 @@ void check_left(struct checker *checker, struct master *master, const struct wor
         if (entry->length > value->length && entry->name[value->length] == ' ' &&
             memcmp(entry->name, value->text, value->length) == 0) {
             violate(checker->world, INVARIANT_EXPIRY,
-                    "node %u still has a place for token %" PRIu32 ", which has left",
+                    "node %u still has an entry for token %" PRIu32 ", which has left",
                     master->index, check_token_of(checker, value->text, value->length));
         }
     }
@@ -378,7 +379,7 @@ void check_reservation(struct checker *checker, const struct push *push) {
     uint64_t until_us = push->expires_ms * 1000;
     if (until_us > push->time_us + OPTIONS_RESERVATION_MS * 1000) {
         violate(checker->world, INVARIANT_EXPIRY,
-                "a key that is passed on is kept for %" PRIu64 " us: longer than a claim",
+                "a key that is passed on is kept for %" PRIu64 " us: longer than a reservation",
                 until_us - push->time_us);
     }
 }
@@ -406,7 +407,7 @@ void check_given(const struct checker *checker, struct master *master, uint32_t 
     if (owner != NO_TOKEN && owner != number && !was_heard(&checker->passes, owner, key)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u gives key %u of token %" PRIu32 " to token %" PRIu32
-                ", whose client is not told",
+                ", whose client is not notified",
                 master->index, key, number, owner);
     }
 }

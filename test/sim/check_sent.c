@@ -120,7 +120,7 @@ static void releases_sent(struct checker *checker, const struct link *link,
         /* A close notifies the holder first, which must stop before another client has the key. */
         if (token->is_notification_due && token->life == link->process->life) {
             violate(checker->world, INVARIANT_LOSS,
-                    "process %u releases key %u before its holder was told of the close (token "
+                    "process %u releases key %u before its holder was notified of the close (token "
                     "%" PRIu32 ")",
                     link->process->index, token->key, number);
         }

@@ -109,7 +109,7 @@ static void check_room(struct checker *checker, struct master *master, uint32_t 
     if (is_let_in(checker, master, number) && check_alive(checker, master, token->key) > 1 &&
         check_is_awaited(checker, master, token->key)) {
         violate(checker->world, INVARIANT_ORDER,
-                "node %u lets in a reader of key %u past those in line (token %" PRIu32 ")",
+                "node %u admits a reader of key %u before those in the queue (token %" PRIu32 ")",
                 master->index, token->key, number);
     }
     /* A writer without an entry leaves an intent, for which readers must make room. */

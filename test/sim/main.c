@@ -16,7 +16,7 @@
 struct options {
     uint64_t first, last;
     struct demand demand;
-    unsigned patience; /* limit in seconds; 0: none */
+    unsigned limit_s; /* limit in seconds; 0: none */
     bool wants_trace, wants_json, stops_at_first, wants_mutants;
     const char *mutant;
     unsigned part, parts; /* of the mutants, from 1 */
@@ -54,7 +54,7 @@ static const char usage[] =
     "  --trace           print everything that happens\n"
     "  --json            print the summary as JSON\n"
     "  --first           end at the first violation\n"
-    "  --patience S      be killed by SIGALRM when one seed takes so many seconds\n";
+    "  --limit S         be killed by SIGALRM when one seed takes so many seconds\n";
 
 static bool read_number(const char *text, uint64_t *number, const char **end) {
     char *rest;
@@ -100,12 +100,12 @@ static void read_profile(const char *name, struct options *options) {
 
 static void read_options(int argc, char **argv, struct options *options) {
     static const struct option known[] = {
-        {"seeds", required_argument, NULL, 's'},    {"profile", required_argument, NULL, 'p'},
-        {"mutant", required_argument, NULL, 'm'},   {"mutants", no_argument, NULL, 'M'},
-        {"part", required_argument, NULL, 'n'},     {"trace", no_argument, NULL, 't'},
-        {"json", no_argument, NULL, 'j'},           {"first", no_argument, NULL, 'f'},
-        {"patience", required_argument, NULL, 'P'}, {"help", no_argument, NULL, 'h'},
-        {"guards", no_argument, NULL, 'g'},         {NULL, 0, NULL, 0}};
+        {"seeds", required_argument, NULL, 's'},  {"profile", required_argument, NULL, 'p'},
+        {"mutant", required_argument, NULL, 'm'}, {"mutants", no_argument, NULL, 'M'},
+        {"part", required_argument, NULL, 'n'},   {"trace", no_argument, NULL, 't'},
+        {"json", no_argument, NULL, 'j'},         {"first", no_argument, NULL, 'f'},
+        {"limit", required_argument, NULL, 'P'},  {"help", no_argument, NULL, 'h'},
+        {"guards", no_argument, NULL, 'g'},       {NULL, 0, NULL, 0}};
     int option;
     uint64_t seconds;
     const char *rest;
@@ -145,9 +145,9 @@ static void read_options(int argc, char **argv, struct options *options) {
             break;
         case 'P':
             if (!read_number(optarg, &seconds, &rest) || *rest != '\0' || seconds > 86400) {
-                refuse("--patience takes seconds", optarg);
+                refuse("--limit takes seconds", optarg);
             }
-            options->patience = (unsigned)seconds;
+            options->limit_s = (unsigned)seconds;
             break;
         case 'h':
             fputs(usage, stdout);
@@ -212,7 +212,7 @@ static void run_all(const struct options *options, const char *program, struct t
     double began = seconds_now();
     for (uint64_t seed = options->first;; seed++) {
         struct run_result result;
-        alarm(options->patience);
+        alarm(options->limit_s);
         run_seed(seed, &options->demand, options->wants_trace ? stdout : NULL, &result);
         add(totals, &result);
         if (result.violated) {
@@ -241,10 +241,10 @@ static bool complain_unless(uint64_t count, const char *what) {
  */
 static bool have_waited(const struct options *options, const struct totals *totals) {
     static const char *const entries[WAITING_QUEUES] = {
-        [WAITING_FOR_KEY] = "place in line for a key",
-        [WAITING_SEVERAL] = "place in line for several keys",
-        [WAITING_READERS] = "place in line for a share",
-        [WAITING_PERMITS] = "place in line for a permit",
+        [WAITING_FOR_KEY] = "entry for a key",
+        [WAITING_SEVERAL] = "entry for several keys",
+        [WAITING_READERS] = "entry for a share",
+        [WAITING_PERMITS] = "entry for a permit",
     };
     bool good = true;
     if (options->demand.profile == PROFILE_LOAD || totals->seeds < SEEDS_TO_WAIT) {

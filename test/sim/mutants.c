@@ -101,7 +101,7 @@ static void run(const char *path, const char *profile, uint64_t first, uint64_t 
         dup2(ends[1], STDOUT_FILENO);
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
-        execl(path, path, "--seeds", range, "--profile", profile, "--first", "--patience",
+        execl(path, path, "--seeds", range, "--profile", profile, "--first", "--limit",
               TIMEOUT_SECONDS, (char *)NULL);
         _exit(127);
     }

@@ -348,7 +348,7 @@ static void end_hurry(struct nemesis *nemesis) {
         nemesis->strikes_at = nemesis->world->now + 2 * MS;
         return;
     }
-    TRACE(nemesis->world, "nemesis: who is in a hurry is cut off");
+    TRACE(nemesis->world, "nemesis: the late top-up is cut off");
     nemesis->is_late = false;
     for (unsigned i = 0; i < nemesis->plan->processes; i++) {
         struct app *app = &nemesis->apps[i];

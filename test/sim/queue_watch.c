@@ -59,7 +59,7 @@ static void look_at(struct unasked *unasked, const struct app *app, const redloc
         *unasked = (struct unasked){.token = number, .channel = channel, .since = now};
     } else if (now - unasked->since >= SOON) {
         violate(checker->world, INVARIANT_ORDER,
-                "process %u has not asked a node for a place for %" PRIu64
+                "process %u has not asked a node for an entry for %" PRIu64
                 " ms, whose messages arrive (token %" PRIu32 ")",
                 app->process.index, (now - unasked->since) / MS, number);
     }

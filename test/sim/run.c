@@ -159,7 +159,7 @@ static void be_served(struct run *run, uint64_t until, uint64_t gap_ms) {
         } else if (run->plan.has_one_queue && acquired != first &&
                    run->world.now - since > gap_ms * MS) {
             violate(&run->world, INVARIANT_LIVENESS,
-                    "without faults, nobody in line has got the lock in %" PRIu64 " ms", gap_ms);
+                    "without faults, no waiter has acquired the lock in %" PRIu64 " ms", gap_ms);
         }
     }
 }

@@ -192,7 +192,7 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
         return;
     }
     if (redlock_validity_ms(lock) != 0) {
-        violate(app_world(app), INVARIANT_CALLBACKS, "on_lost: the lock still claims validity");
+        violate(app_world(app), INVARIANT_CALLBACKS, "on_lost: the lock still has validity");
     }
     if (status == REDLOCK_EEXPIRED) {
         check_expired(&worker->hold);

@@ -70,7 +70,7 @@ void run_until(struct fixture *f, bool (*condition)(void *arg), void *arg, const
     while (!condition(arg)) {
         if (real_ms() > limit) {
             log_capture_show(&f->capture);
-            fail_msg("waited in vain until %s", what);
+            fail_msg("timeout: waited until %s", what);
         }
         turn(f);
     }
@@ -96,7 +96,7 @@ void pass_until(struct fixture *f, redlock_client *client, uint32_t silent, uint
     while (!condition(arg)) {
         if (real_ms() > limit) {
             log_capture_show(&f->capture);
-            fail_msg("time passed in vain until %s", what);
+            fail_msg("timeout: time passed until %s", what);
         }
         for (size_t i = redlock_client_nodes(client, NULL, 0); i-- > 0;) {
             if ((silent & (1u << i)) == 0) {

@@ -130,7 +130,7 @@ void wait_in_queue(struct fixture *f, const char *key, long long length) {
     struct expected expected = {f, key, waiters_at, 0, length};
     char what[80];
 
-    snprintf(what, sizeof(what), "each master has %lld in line", length);
+    snprintf(what, sizeof(what), "each master has %lld waiters", length);
     run_until(f, is_at_all, &expected, what);
 }
 
@@ -142,7 +142,7 @@ void wait_listening(struct fixture *f, const char *key, size_t from, long long c
     struct expected expected = {f, key, listening, from, count};
     char what[80];
 
-    snprintf(what, sizeof(what), "each master has %lld in line who listen", count);
+    snprintf(what, sizeof(what), "each master has %lld waiters who listen", count);
     run_until(f, is_at_all, &expected, what);
 }
 

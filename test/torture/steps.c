@@ -67,7 +67,7 @@ static bool is_lost(const void *arg) {
 }
 
 void wait_lost(const struct hold *hold) {
-    world_wait(is_lost, hold, "the loss is told");
+    world_wait(is_lost, hold, "the loss is reported");
 }
 
 bool is_closed(const void *arg) {

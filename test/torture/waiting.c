@@ -29,7 +29,7 @@ static bool are_in_queue(const void *arg) {
 /* Turns until all masters have `waiters` in the queue; after a failure only for a while. */
 static void wait_in_queue(unsigned waiters) {
     unsigned entries = waiters * MASTERS_COUNT;
-    world_wait(are_in_queue, &entries, "all masters have them in line");
+    world_wait(are_in_queue, &entries, "all masters have their entries");
     if (faults_struck() > 0) {
         world_pass_ms(20);
     }
@@ -164,7 +164,7 @@ static void written_in_queue(struct app *apps, bool gives_up) {
     if (!gives_up) {
         const struct hold *in_line[] = {writer, second};
         let_go(first);
-        world_wait(is_one_over, in_line, "one of those in line has its turn");
+        world_wait(is_one_over, in_line, "one of the waiters has its turn");
         if (!is_over(writer)) { /* its channels were down at its turn */
             let_go(second);
         }

@@ -118,7 +118,7 @@ void world_wait(bool (*condition)(const void *arg), const void *arg, const char 
     uint64_t deadline = now + TIMEOUT_MS * NANOS_PER_MS;
     while (!condition(arg)) {
         if (now >= deadline) {
-            check_failed("waited in vain", TIMEOUT_MS, what);
+            check_failed("timeout", TIMEOUT_MS, what);
         }
         world_turn();
     }
