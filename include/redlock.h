@@ -407,7 +407,7 @@ typedef struct redlock_node_info {
     const char *reason;      /* cause when not connected, or ""; valid until the loop runs again */
     uint32_t commands;       /* commands sent and not answered */
     size_t bytes;            /* bytes of those commands */
-    size_t pending_releases; /* releases to send again */
+    size_t pending_releases; /* unconfirmed releases */
     uint64_t disconnected;   /* connections that failed or ended */
     bool trusted;            /* whether the node's grants count: see redlock_guards */
     const char *distrust;    /* cause when not trusted, or ""; valid until the loop runs again */
