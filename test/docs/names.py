@@ -118,7 +118,7 @@ def names_at_masters(sources):
     names = set(re.findall(r'#define \w+_(?:SUFFIX|KEY) "([^"]+)"', read(wire, "script.h")))
     names |= {f"{prefix}*" for prefix in re.findall(
         r'"(redlock:)%', read(sources, "lib", "node", "channel.c"))}
-    return names | {f"entry {form}" for form in re.findall(r"\.form = '(.)'", read(wire, "kind.c"))}
+    return names | {f"entry {form}" for form in re.findall(r"^    \{.*?, '(.)',", read(wire, "kind.c"), re.M)}
 
 
 def macros_of(sources):

@@ -37,7 +37,7 @@ static const struct run runs[] = {
     {
         .name = "diagnosing ends at its deadline",
         .rows = {{VOTES, "DDD", DIAGNOSES(0x07), WAKES_IN(50, 50)},
-                 {VOTES, "DD"},
+                 {.event = VOTES, .votes = "DD"},
                  {TIMER, FAILS(REDLOCK_EHELD)}},
     },
     {

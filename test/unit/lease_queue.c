@@ -94,7 +94,7 @@ static const struct run runs[] = {
         .name = "silent nodes are not waited for",
         .rows = {{DENY, .nodes = 0x03},
                  {DENY, .nodes = NODE(2), .state = LEASE_QUEUED},
-                 {VOTES, "   G"},
+                 {.event = VOTES, .votes = "   G"},
                  {PUSH, .nodes = NODE(0), .ms = 900},
                  {PUSH, .nodes = NODE(1), .ms = 900, IS_RAISED}},
     },
@@ -102,14 +102,15 @@ static const struct run runs[] = {
         .name = "silent nodes are late in the queue, too",
         .rows = {{DENY, .nodes = 0x07, .state = LEASE_QUEUED, WAKES_IN(50, 50)},
                  {TIMER, .late = 0x18, WAKES_IN(950, 1950)}, /* next is the poll */
-                 {VOTES, "   G"}, /* too late for the deadline, but not for the entry */
+                 {.event = VOTES,
+                  .votes = "   G"}, /* too late for the deadline, but not for the entry */
                  {PUSH, .nodes = NODE(0), .ms = 900},
                  {PUSH, .nodes = NODE(1), .ms = 900, IS_RAISED}},
     },
     {
         /* The time in which a split vote may resolve begins when a quorum has answered. */
         .name = "a grant of a near node waits for the others",
-        .rows = {{VOTES, "G"},
+        .rows = {{.event = VOTES, .votes = "G"},
                  {PASS, .ms = 20},
                  {DENY, .nodes = 0x1e, .state = LEASE_QUEUED, WAKES_IN(41, 41)}},
     },
@@ -171,7 +172,7 @@ static const struct run runs[] = {
     },
     {
         .name = "a queue that begins anew is joined at once",
-        .rows = {QUEUED_AFTER(0), {JOIN, ASKS_AGAIN}, {VOTES, "GGG", IS_HELD}, {JOIN}},
+        .rows = {QUEUED_AFTER(0), {JOIN, ASKS_AGAIN}, {VOTES, "GGG", IS_HELD}, {.event = JOIN}},
     },
     {
         /* If no quorum answers in time, the longest time for that counts: two node timeouts. */
@@ -200,7 +201,7 @@ static const struct run runs[] = {
     {
         .name = "without memory to ask again entries are given up",
         .rows = {QUEUED_AFTER(0),
-                 {NO_MEMORY},
+                 {.event = NO_MEMORY},
                  {TIMER, ASKS_AGAIN},
                  {UNSENT, .undo = ALL_NODES, FAILS(REDLOCK_ENOMEM)}},
     },

@@ -69,10 +69,10 @@ struct row {
 #define ASKS_AGAIN .state = LEASE_ACQUIRING, .sends = SENDS(QUEUE), .keeps_token = true
 #define FAILS(status) .state = LEASE_OVER, .notifies = LEASE_ACQUIRED, .why = (status)
 
-/* Two rows: 2 ms later all five nodes deny, with an entry after `count` others. */
-#define QUEUED_AFTER(count, ...)                                                                   \
+/* Two rows: 2 ms later all five nodes deny, with an entry after a number of others; the effects. */
+#define QUEUED_AFTER(...)                                                                          \
     {.event = PASS, .ms = 2}, {                                                                    \
-        .event = DENY, .nodes = ALL_NODES, .ahead = (count), .state = LEASE_QUEUED, __VA_ARGS__    \
+        .event = DENY, .nodes = ALL_NODES, .state = LEASE_QUEUED, .ahead = __VA_ARGS__             \
     }
 
 struct run {
