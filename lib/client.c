@@ -436,8 +436,7 @@ redlock_status redlock_client_ready(redlock_client *client, uint64_t timeout_ms,
 
 /* ---- the change of nodes ---- */
 
-/* Passes a change on to the locks, whose first tries may have waited for nodes that are known now.
- */
+/* Passes a change on to the locks. First tries may have waited for nodes that are known now. */
 static void change_locks(redlock_client *client) {
     turn_move(&client->locks);
     if (client->members.are_known) {

@@ -56,8 +56,8 @@ static void undo_and_send(redlock_lock *lock, const struct lease_update *update,
     uint64_t entry_ticket = update->keeps_entry ? 0 : outbox_entry_ticket(lock);
     token_unpack(token, lock->token);
     if (lock->operation != NULL) {
-        lock->operation->is_void =
-            true; /* its command, if not sent yet, would take the key again */
+        /* Its command, if not sent yet, would take the key again. */
+        lock->operation->is_void = true;
     }
     if (asks_for_entry) {
         outbox_send(lock, update, now);

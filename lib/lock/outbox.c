@@ -230,8 +230,8 @@ static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
 /* Makes an operation the lock's latest one, and drops the events of the one before. */
 static void adopt_operation(redlock_lock *lock, struct operation *operation) {
     operation->listener = (struct operation_listener){on_vote, lock};
-    if (operation->round.kind ==
-        ROUND_DIAGNOSE) { /* the report needs the failed try's votes, too */
+    /* After a DIAGNOSE, the report needs the failed try's votes, too. */
+    if (operation->round.kind == ROUND_DIAGNOSE) {
         lock->operation->listener = OPERATION_UNATTENDED;
         operation->tried = lock->operation;
     } else {
@@ -274,8 +274,8 @@ void outbox_send(redlock_lock *lock, const struct lease_update *update, uint64_t
         return;
     }
     if (update->keeps_token) {
-        lock->operation->is_void =
-            true; /* its call, if still collected in this turn, is left out */
+        /* The call of the ask before, if still collected in this turn, is left out. */
+        lock->operation->is_void = true;
     }
     adopt_operation(lock, operation);
     rounds_add(lock->locks->rounds, operation);

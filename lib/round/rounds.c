@@ -93,8 +93,7 @@ static enum call_order order_of(const struct rounds *rounds, enum script script,
     return is_released && members_can_push(members) ? CALL_AFTER_RELEASES : CALL_LAST;
 }
 
-/* Returns the open call for an operation, a new one if there is none, or NULL when out of memory.
- */
+/* Returns the open call for an operation, or a new one; NULL when out of memory. */
 static struct call *find_call(struct rounds *rounds, enum script script, uint32_t nodes,
                               const struct operation *operation) {
     enum call_order order = order_of(rounds, script, operation);
@@ -121,16 +120,9 @@ static void vote_out_of_memory(const struct rounds *rounds, uint32_t nodes,
     }
 }
 
-/* Adds an operation to a call that is sent to `nodes`, members, at the end of the turn. */
-static void collect(struct rounds *rounds, enum script script, uint32_t nodes,
-                    struct operation *operation) {
-    struct call *call = find_call(rounds, script, nodes, operation);
-    if (call == NULL) {
-        vote_out_of_memory(rounds, nodes, operation);
-        return;
-    }
-    call_add(call, operation);
-    record_keys(rounds, operation->arguments.key);
+/* Records what a collected call names, and closes it to further locks when it is full. */
+static void collect(struct rounds *rounds, struct call *call, const struct key *key) {
+    record_keys(rounds, key);
     if (!call_has_room(rounds, call)) { /* find_call must not find it again */
         STAILQ_REMOVE(&rounds->open, call, call, link);
         STAILQ_INSERT_TAIL(&rounds->full, call, link);
@@ -204,16 +196,21 @@ void rounds_send(struct rounds *rounds) {
     }
 }
 
+/*
+ * Sends the collected calls if one of them may name the key: a command that takes it goes after its
+ * release, or our own old token would deny the key to the new one.
+ */
+static void send_what_names(struct rounds *rounds, const struct key *key) {
+    if (may_name(rounds, key)) {
+        rounds_send(rounds);
+    }
+}
+
 /* Sends a call out of turn, and drops the reference. */
 static void send_now(void *owner, struct call *call) {
     struct rounds *rounds = owner;
-    bool is_due = false;
     for (unsigned i = 0; i < call->count && call_takes(call); i++) {
-        is_due |= may_name(rounds, call->operations[i]->arguments.key);
-    }
-    /* Otherwise our own old token would deny the key to the new one. */
-    if (is_due) {
-        rounds_send(rounds);
+        send_what_names(rounds, call->operations[i]->arguments.key);
     }
     call_send(call);
     /* Commands are written at the end of a turn, so one must follow. */
@@ -221,16 +218,22 @@ static void send_now(void *owner, struct call *call) {
     call_drop(call);
 }
 
-/* Sends an operation in a call of its own to `nodes`, members, now. */
-static void send_alone(struct rounds *rounds, enum script script, uint32_t nodes,
-                       struct operation *operation) {
-    struct call *call = call_create(&rounds->calls, script, nodes, operation->replicas, CALL_LAST);
+/* Adds an operation to a call to `nodes`, members: one of its own, sent now, or one of the turn. */
+static void add_to_call(struct rounds *rounds, enum script script, uint32_t nodes,
+                        struct operation *operation, bool is_urgent) {
+    struct call *call =
+        is_urgent ? call_create(&rounds->calls, script, nodes, operation->replicas, CALL_LAST)
+                  : find_call(rounds, script, nodes, operation);
     if (call == NULL) {
         vote_out_of_memory(rounds, nodes, operation);
         return;
     }
     call_add(call, operation);
-    send_now(rounds, call);
+    if (is_urgent) {
+        send_now(rounds, call);
+    } else {
+        collect(rounds, call, operation->arguments.key);
+    }
 }
 
 void rounds_add(struct rounds *rounds, struct operation *operation) {
@@ -241,18 +244,13 @@ void rounds_add(struct rounds *rounds, struct operation *operation) {
     /* Commands that take the key refresh the nodes' trust first, and leave duplicates out. */
     uint32_t nodes = takes ? operation_prepare_take(operation) : operation->nodes;
     nodes &= members_all(rounds->calls.members);
-    /* A top-up restores a held lock, so it goes at once, as does a try that replaces a token. */
-    bool is_urgent =
-        takes && (operation->arguments.step == 0 || operation->order == OPERATION_AT_ONCE);
     if (script == SCRIPT_NONE) {
-        /* A release of the key in this turn goes first: our old token would deny the SET. */
-        if (may_name(rounds, operation->arguments.key)) {
-            rounds_send(rounds);
-        }
+        send_what_names(rounds, operation->arguments.key);
         call_send_set(operation, nodes);
-    } else if (is_urgent) {
-        send_alone(rounds, script, nodes, operation);
     } else {
-        collect(rounds, script, nodes, operation);
+        /* A top-up restores a held lock; a try that replaces a token goes before its release. */
+        bool is_urgent =
+            takes && (operation->arguments.step == 0 || operation->order == OPERATION_AT_ONCE);
+        add_to_call(rounds, script, nodes, operation, is_urgent);
     }
 }
