@@ -356,17 +356,6 @@ static void three_stopped_nodes_time_out(void **state) {
 }
 
 /* A server that accepts connections and sends nothing, not even in its handshake. */
-struct revival {
-    const struct peer *peer;
-    size_t links;
-};
-
-static bool was_tried_again(void *arg) {
-    const struct revival *revival = arg;
-
-    return peer_links(revival->peer) >= revival->links;
-}
-
 static void a_node_that_accepts_and_stalls_costs_no_decision(void **state) {
     struct fixture *f = *state;
     const char *uris[FIVE];
@@ -388,8 +377,8 @@ static void a_node_that_accepts_and_stalls_costs_no_decision(void **state) {
     wait_answered(f, client, 2);
     wait_answered(f, client, 3);
     wait_answered(f, client, 4);
-    struct revival revival = {peers[0], 3};
-    pass_until(f, client, 3, STALL_MS, was_tried_again, &revival,
+    struct peer_wait third_try = {peer_links, peers[0], 3};
+    pass_until(f, client, 3, STALL_MS, peer_has_reached, &third_try,
                "the node was dropped as stalled, and tried again");
     assert_true(node_info(client, 0).disconnected >= 2);
     assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);

@@ -18,31 +18,20 @@ struct peer *peer_create_unix(struct fixture *f, peer_answer *answer, void *arg)
     return peer;
 }
 
-struct wanted {
-    const struct peer *peer;
-    size_t count;
-};
+bool peer_has_reached(void *arg) {
+    const struct peer_wait *wait = arg;
 
-static bool has_links(void *arg) {
-    const struct wanted *wanted = arg;
-
-    return peer_links(wanted->peer) >= wanted->count;
+    return wait->number(wait->peer) >= wait->least;
 }
 
 void wait_peer_links(struct fixture *f, struct peer *peer, size_t count) {
-    struct wanted wanted = {peer, count};
+    struct peer_wait wait = {peer_links, peer, count};
 
-    run_until(f, has_links, &wanted, "the peer was connected to so often");
-}
-
-static bool has_commands(void *arg) {
-    const struct wanted *wanted = arg;
-
-    return peer_commands(wanted->peer) >= wanted->count;
+    run_until(f, peer_has_reached, &wait, "the peer was connected to so often");
 }
 
 void wait_peer_commands(struct fixture *f, struct peer *peer, size_t count) {
-    struct wanted wanted = {peer, count};
+    struct peer_wait wait = {peer_commands, peer, count};
 
-    run_until(f, has_commands, &wanted, "the peer has read so many commands");
+    run_until(f, peer_has_reached, &wait, "the peer has read so many commands");
 }
