@@ -362,7 +362,10 @@ static unsigned subscribers(const void *owner, const struct word *channel) {
     TAILQ_FOREACH(link, &server->network->links, all_link) {
         count += link->server == server && link->is_accepted && word_is(channel, link->channel);
     }
-    check_counted(server->network->world, master, count);
+    /* A call that asks for several channels only looks at the entries of others. */
+    if (master->store.channels_asked == 1) {
+        check_counted(server->network->world, master, count);
+    }
     return count;
 }
 

@@ -149,16 +149,21 @@ static void push_values(lua_State *state) {
     }
 }
 
-/* Pushes the result of PUBSUB NUMSUB channel. */
+/* Pushes the result of PUBSUB NUMSUB channel...: each channel, and its number of subscribers. */
 static void push_subscribers(lua_State *state) {
-    struct word channel;
-    channel.text = luaL_checklstring(state, 3, &channel.length);
-    lua_createtable(state, 2, 0);
-    lua_pushlstring(state, channel.text, channel.length);
-    lua_rawseti(state, -2, 1);
-    lua_pushnumber(
-        state, current->subscribers == NULL ? 0 : current->subscribers(current->owner, &channel));
-    lua_rawseti(state, -2, 2);
+    int words = lua_gettop(state);
+    current->channels_asked = (unsigned)words - 2;
+    lua_createtable(state, 2 * (words - 2), 0);
+    for (int i = 3; i <= words; i++) {
+        struct word channel;
+        channel.text = luaL_checklstring(state, i, &channel.length);
+        bool is_known = current->subscribers != NULL;
+        unsigned count = is_known ? current->subscribers(current->owner, &channel) : 0;
+        lua_pushlstring(state, channel.text, channel.length);
+        lua_rawseti(state, -2, 2 * i - 5);
+        lua_pushnumber(state, count);
+        lua_rawseti(state, -2, 2 * i - 4);
+    }
 }
 
 static bool asks_for(lua_State *state, const char *command, int words) {
@@ -179,7 +184,7 @@ static bool push_list(lua_State *state) {
         push_range(state);
         return true;
     }
-    if (asks_for(state, "pubsub", 3)) {
+    if (strcmp(luaL_checkstring(state, 1), "pubsub") == 0) {
         push_subscribers(state);
         return true;
     }

@@ -48,6 +48,7 @@ struct store {
      * none.
      */
     unsigned (*subscribers)(const void *owner, const struct word *channel);
+    unsigned channels_asked;    /* channels of the PUBSUB NUMSUB that is running */
     unsigned db;                /* database of the connection whose command is running */
     struct store_key **buckets; /* a power of two of them, at least as many as keys */
     unsigned bucket_count, key_count;

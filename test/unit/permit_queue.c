@@ -5,14 +5,10 @@
  */
 #include "unit.h"
 
-#include "store.h"
-#include "wire/script.h"
+#include "script_server.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-#define START_MS UINT64_C(1700000000000)
 
 #define QUEUE "pool" PERMITS_SUFFIX
 #define TTL "50000"
@@ -27,114 +23,60 @@
 #define FIRST TOKEN("4", "ff")
 #define SECOND TOKEN("5", "ff")
 
-struct server {
-    struct store store;
-    uint64_t now_ms;
-    const char *permits;
-    unsigned pushes;
-    char last_push[160];
-};
-
-static uint64_t read_clock(const void *owner) {
-    const struct server *server = owner;
-    return server->now_ms * 1000000;
-}
-
-static struct server *the_server; /* store.h passes its owner as const */
-
-static unsigned publish(const void *owner, const struct word *channel, const struct word *text) {
-    (void)owner;
-    (void)channel;
-    the_server->pushes++;
-    snprintf(the_server->last_push, sizeof(the_server->last_push), "%.*s", (int)text->length,
-             text->text);
-    return 1;
-}
-
-static unsigned subscribers(const void *owner, const struct word *channel) {
-    (void)owner;
-    (void)channel;
-    return 1;
-}
+static const char *permits; /* of the semaphore "pool" */
 
 /* Starts a server; the semaphore "pool" has so many permits. */
-static void start(struct server *server, const char *permits) {
-    *server = (struct server){.now_ms = START_MS, .permits = permits};
-    the_server = server;
-    store_init(&server->store, read_clock, server);
-    server->store.publish = publish;
-    server->store.subscribers = subscribers;
-    server->store.scripts = UINT32_MAX;
-}
-
-/* Runs a command of words, the last of which is NULL. */
-static struct reply run(struct server *server, const char *const *texts) {
-    struct words words = {.count = 0};
-    for (; texts[words.count] != NULL; words.count++) {
-        words.word[words.count] = (struct word){texts[words.count], strlen(texts[words.count])};
-    }
-    return store_run(&server->store, &words);
-}
-
-#define RUN(server, ...) run(server, (const char *const[]){__VA_ARGS__, NULL})
-#define CALL(server, script, ...) RUN(server, "EVALSHA", script_sha(script), "1", __VA_ARGS__)
-
-/* Returns the ticket of a waiter that comes now. */
-static const char *ticket_of_now(const struct server *server, char text[32]) {
-    snprintf(text, 32, "%" PRIu64, server->now_ms * 1000);
-    return text;
-}
-
-static bool is_granted(const struct reply *reply) {
-    assert_int_equal(reply->type, REPLY_STRING);
-    return reply->text[0] == 'y';
+static void start(struct script_server *server, const char *count) {
+    script_server_start(server);
+    permits = count;
 }
 
 /* Asks for a permit without an entry. Returns whether it was granted. */
-static bool takes(struct server *server, const char *key, const char *token) {
-    struct reply reply = CALL(server, SCRIPT_PERMIT, key, token, TTL, "0", "0", server->permits);
-    return is_granted(&reply);
+static bool takes(struct script_server *server, const char *key, const char *token) {
+    struct reply reply = CALL(server, SCRIPT_PERMIT, "1", key, token, TTL, "0", "0", permits);
+    return script_server_granted(&reply);
 }
 
 /* Asks for a permit with an entry. Returns whether it was granted. */
-static bool queues(struct server *server, const char *token, const char *ticket) {
-    struct reply reply = CALL(server, SCRIPT_QUEUE_PERMIT, "pool:0", "channel", token, TTL, "1000",
-                              "0", "0", ticket, server->permits);
-    return is_granted(&reply);
+static bool queues(struct script_server *server, const char *token, const char *ticket) {
+    struct reply reply = CALL(server, SCRIPT_QUEUE_PERMIT, "1", "pool:0", CHANNEL, token, TTL,
+                              "1000", "0", "0", ticket, permits);
+    return script_server_granted(&reply);
 }
 
-static void release(struct server *server, const char *key, const char *token, const char *ticket) {
-    CALL(server, SCRIPT_PERMIT_RELEASE, key, token, ticket);
+static void release(struct script_server *server, const char *key, const char *token,
+                    const char *ticket) {
+    CALL(server, SCRIPT_PERMIT_RELEASE, "1", key, token, ticket);
 }
 
 /* Returns whether the queue has the member that opens it until `until_ms`. */
-static bool is_open_until(struct server *server, uint64_t until_ms) {
+static bool is_open_until(struct script_server *server, uint64_t until_ms) {
     char member[40];
     snprintf(member, sizeof(member), "open %" PRIu64, until_ms);
     return RUN(server, "ZSCORE", QUEUE, member).type == REPLY_STRING;
 }
 
 /* Opens the queue directly until `until_ms`. */
-static void open_until(struct server *server, uint64_t until_ms) {
+static void open_until(struct script_server *server, uint64_t until_ms) {
     char member[40];
     snprintf(member, sizeof(member), "open %" PRIu64, until_ms);
     RUN(server, "ZADD", QUEUE, "0", member);
 }
 
-static long long members(struct server *server) {
+static long long members(struct script_server *server) {
     return RUN(server, "ZCOUNT", QUEUE, "-inf", "+inf").integer;
 }
 
 /* Starts a server whose only permit OPENER holds; FIRST waits for it, with this ticket. */
-static const char *start_with_waiter(struct server *server, char ticket[32]) {
+static const char *start_with_waiter(struct script_server *server, char ticket[32]) {
     start(server, "1");
     assert_true(takes(server, "pool:0", OPENER));
-    assert_false(queues(server, FIRST, ticket_of_now(server, ticket)));
+    assert_false(queues(server, FIRST, script_server_ticket(server, ticket)));
     return ticket;
 }
 
 /* Does the same, and opens the queue after 3200 ms, for 100 ms. */
-static const char *start_open(struct server *server, char ticket[32]) {
+static const char *start_open(struct script_server *server, char ticket[32]) {
     start_with_waiter(server, ticket);
     server->now_ms += 3200;
     release(server, "pool:0", OPENER, "0");
@@ -151,7 +93,7 @@ static void test_a_release_opens_the_queue_for_a_while(void **state) {
         uint64_t waited_ms, open_ms;
     } rows[] = {{0, 1}, {31, 1}, {320, 10}, {3199, 99}, {3200, 100}, {40000, 100}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct server server;
+        struct script_server server;
         char ticket[32], push[160];
         start_with_waiter(&server, ticket);
         server.now_ms += rows[i].waited_ms;
@@ -167,11 +109,11 @@ static void test_a_release_opens_the_queue_for_a_while(void **state) {
 
 static void test_other_releases_reserve_the_permit(void **state) {
     (void)state;
-    struct server server;
+    struct script_server server;
     char ticket[32];
     start(&server, "1");
     assert_true(takes(&server, "pool:0", OTHER));
-    assert_false(queues(&server, FIRST, ticket_of_now(&server, ticket)));
+    assert_false(queues(&server, FIRST, script_server_ticket(&server, ticket)));
     release(&server, "pool:0", OTHER, "0");
     assert_int_equal(server.pushes, 1);
     assert_int_equal(members(&server), 1);
@@ -182,7 +124,7 @@ static void test_other_releases_reserve_the_permit(void **state) {
 
 static void test_while_it_is_open_anybody_has_the_permit(void **state) {
     (void)state;
-    struct server server;
+    struct script_server server;
     char ticket[32];
     start_open(&server, ticket);
     server.now_ms += 99;
@@ -193,7 +135,7 @@ static void test_while_it_is_open_anybody_has_the_permit(void **state) {
 /* Then the permit is reserved for the first waiter again. */
 static void test_the_time_ends(void **state) {
     (void)state;
-    struct server server;
+    struct script_server server;
     char ticket[32];
     start_open(&server, ticket);
     server.now_ms += 100;
@@ -206,11 +148,11 @@ static void test_the_time_ends(void **state) {
 
 static void test_waiters_keep_their_order(void **state) {
     (void)state;
-    struct server server;
+    struct script_server server;
     char ticket[32], later[32];
     start_with_waiter(&server, ticket);
     server.now_ms += 3200;
-    assert_false(queues(&server, SECOND, ticket_of_now(&server, later)));
+    assert_false(queues(&server, SECOND, script_server_ticket(&server, later)));
     release(&server, "pool:0", OPENER, "0");
     assert_false(queues(&server, SECOND, later));
     assert_true(queues(&server, FIRST, ticket));
@@ -225,7 +167,7 @@ static void test_the_longest_time_is_a_reservation(void **state) {
         bool is_open;
     } rows[] = {{1001, true}, {1002, false}, {3600000, false}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct server server;
+        struct script_server server;
         char ticket[32];
         start_with_waiter(&server, ticket);
         open_until(&server, server.now_ms + rows[i].ms);
@@ -239,12 +181,12 @@ static void test_the_longest_time_is_a_reservation(void **state) {
 /* The first waiter asks again anyway; a second message would only make it do so twice. */
 static void test_while_it_is_open_releases_notify_nobody(void **state) {
     (void)state;
-    struct server server;
+    struct script_server server;
     char ticket[32];
     start(&server, "2");
     assert_true(takes(&server, "pool:0", OPENER));
     assert_true(takes(&server, "pool:1", OTHER));
-    assert_false(queues(&server, FIRST, ticket_of_now(&server, ticket)));
+    assert_false(queues(&server, FIRST, script_server_ticket(&server, ticket)));
     server.now_ms += 3200;
     release(&server, "pool:0", OPENER, "0");
     assert_int_equal(server.pushes, 1);
@@ -256,11 +198,11 @@ static void test_while_it_is_open_releases_notify_nobody(void **state) {
 /* Without entries, nothing may keep the queue's key alive. */
 static void test_the_last_entry_ends_it(void **state) {
     (void)state;
-    struct server server;
+    struct script_server server;
     char ticket[32], later[32];
     start_open(&server, ticket);
     assert_true(takes(&server, "pool:0", POLLER));
-    assert_false(queues(&server, SECOND, ticket_of_now(&server, later)));
+    assert_false(queues(&server, SECOND, script_server_ticket(&server, later)));
     release(&server, "pool:0", FIRST, ticket);
     assert_true(is_open_until(&server, server.now_ms + 100));
     release(&server, "pool:0", SECOND, later);

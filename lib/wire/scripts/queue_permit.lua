@@ -27,7 +27,7 @@ local function enter(queue, entry, value, ticket)
   flag()
   if added == 1 then leave_queue(queue, value, ticket, entry) end
   local ahead = redis.pcall('zcount', queue, '-inf', '(' .. ticket)
-  return 'q' .. text(type(ahead) == 'number' and ahead or 0)
+  return 'q' .. text(type(ahead) == 'number' and listening(queue, ahead) or 0)
 end
 
 -- Returns the item of a refused permit, with the map of other permits that the waiter may take.

@@ -71,12 +71,17 @@ local function waiting(queue, count)
   return first[2 * count + 1], first[2 * count + 2]
 end
 
+-- Notifies a waiter whose client may not listen. Returns like push(), without a right to PUBSUB too.
+local function send(key, value, channel_of, ms)
+  return is_deaf(channel_of) and 0 or push(key, value, channel_of, 0, clock, ms)
+end
+
 -- Notifies a waiter of a permit, and reserves one for it. Returns whether its client listens; nil
 -- if the caller has no right to notify it. A waiter whose client does not listen loses its entry.
 local function reserve(queue, entry, key)
   local value, channel_of, reservation = parts_of(entry)
   local heard = 0
-  if value then heard = send(key, value, channel_of, clock, 0) end
+  if value then heard = send(key, value, channel_of, 0) end
   if not heard then return nil end
   local done = heard == 0 and redis.pcall('zrem', queue, entry) or
     redis.pcall('zadd', queue, text(-now_ms - (reservation or 0)), entry)
@@ -122,7 +127,7 @@ local function open_queue(queue, caller, entry, ticket)
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return false end
   local value, channel_of = parts_of(entry)
   local ms = math.max(1, math.min(100, math.floor((clock - ticket) / 32000)))
-  if not value or (send(queue, value, channel_of, clock, ms) or 0) == 0 then return false end
+  if not value or (send(queue, value, channel_of, ms) or 0) == 0 then return false end
   return type(redis.pcall('zadd', queue, 0, 'open ' .. text(now_ms + ms))) == 'number'
 end
 

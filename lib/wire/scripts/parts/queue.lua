@@ -1,6 +1,6 @@
 -- Wait queues: their entries, and notifications to waiters. Defines may_handle, more, queue_of,
--- parts_of, open_ms, remove, first_of, digits, is_deaf, push, send, announce; leave; my_channel,
--- flag, lacks_right, refusal_of, make_entry, with_entry.
+-- parts_of, open_ms, remove, first_of, digits, is_deaf, push, announce; leave; my_channel,
+-- flag, lacks_right, refusal_of, listening, make_entry, with_entry.
 --
 -- The sorted set "<key>@QUEUE_SUFFIX@" has one member for each waiter, its entry: "<value>
 -- <channel> <reservation> <form> <idle>", with its ticket as the score.
@@ -92,12 +92,6 @@ local function push(key, value, channel, expiry, clock, number, names)
   return type(heard) == 'number' and heard
 end
 
--- Sends like push(), with an expiry of 0, to a waiter that may not listen. Then returns 0.
-local function send(key, value, channel, clock, number)
-  if is_deaf(channel) then return 0 end
-  return push(key, value, channel, 0, clock, number)
-end
-
 -- Returns whether the first waiter was notified to ask again, and has not done so for `ms`: its
 -- process hangs. Otherwise records the time of this notification, replacing `told`: also when
 -- `told` is further ahead than a new record would be, because the clock was set back.
@@ -126,10 +120,13 @@ local function announce(key, clock, ms)
     if not may_handle() then return true end
     local value, channel, reservation = parts_of(entry)
     local heard = 0
-    if value and is_overdue(key, told, value, silent * reservation, clock) then
-      silent = 1 / 4
-    elseif value then
-      heard = send(key, value, channel, clock, ms)
+    -- The dead leave the record alone: it may be that of the first waiter after them.
+    if value and not is_deaf(channel) then
+      if is_overdue(key, told, value, silent * reservation, clock) then
+        silent = 1 / 4
+      else
+        heard = push(key, value, channel, 0, clock, ms)
+      end
     end
     if heard ~= 0 then return heard and true end
     if not remove(key, entry) then return false end
@@ -194,10 +191,23 @@ local function has_asked(key, token)
   if told and string.match(told, '^told %d+ (%S+)$') == token then remove(key, told) end
 end
 
+-- Returns the number of waiters ahead that listen, given the number of entries ahead: all of 16, and
+-- of more the share that listens of the 2 nearest. The dead stay in the queue until they are first:
+-- if they counted, the only waiter that lives would ask as rarely as the last of a crowd.
+local function listening(queue, ahead)
+  if ahead <= 16 then return ahead end
+  local near = redis.pcall('zrange', queue, ahead - 2, ahead - 1)
+  local _, one = parts_of(near[1])
+  local _, other = parts_of(near[2])
+  local counts = redis.pcall('pubsub', 'numsub', one or '', other or '')
+  if counts.err then return ahead end
+  return math.floor(ahead * (math.min(counts[2], 1) + math.min(counts[4], 1)) / 2)
+end
+
 -- Enters the waiter in the queue if the caller has all the rights: also to read the queue and to
 -- leave it. Returns the part of an h answer about the entry: 'q' and the number of waiters with
--- smaller tickets, 'x' without the rights, or ''. "open <ms>" is not counted, nor an entry of the
--- waiter's previous token, which has the same ticket.
+-- smaller tickets that listen, 'x' without the rights, or ''. "open <ms>" is not counted, nor an
+-- entry of the waiter's previous token, which has the same ticket.
 local function make_entry(key, token, ticket, entry)
   local queue = queue_of(key)
   if my_channel == '' then return '' end
@@ -211,8 +221,9 @@ local function make_entry(key, token, ticket, entry)
   flag()
   cut_entries(key, token, before, entry)
   local ahead = redis.pcall('zcount', queue, 1, '(' .. ticket)
+  if type(ahead) ~= 'number' then return 'q0' end
   if ahead == 0 then has_asked(key, token) end
-  return 'q' .. string.format('%.0f', type(ahead) == 'number' and ahead or 0)
+  return 'q' .. string.format('%.0f', listening(queue, ahead))
 end
 
 -- Returns 'w' for the first waiter if nobody will notify it that the key comes free, because a

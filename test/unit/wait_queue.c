@@ -1,0 +1,117 @@
+/*
+ * Tests what the wait queue's scripts (lib/wire/scripts/parts/queue.lua) do where some waiters are
+ * dead, so that nobody has subscribed to their channels, or hang, so that they never ask again.
+ */
+#include "unit.h"
+
+#include "script_server.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEY "k"
+#define TTL "50000"
+#define RESERVATION_MS 1000
+
+/* Values: of a holder, of a waiter that is put into the queue by its number, of two that ask. */
+#define VALUE(digit) digit "000000000000000000000000000000000000000"
+#define HOLDER VALUE("a")
+#define WRITER VALUE("b")
+#define READER VALUE("c")
+#define ASKER VALUE("d")
+
+/* Puts a waiter with the ticket `number` into the queue. */
+static void put(struct script_server *server, unsigned number, const char *channel, char form) {
+    char ticket[16], entry[160];
+    snprintf(ticket, sizeof(ticket), "%u", number);
+    snprintf(entry, sizeof(entry), "%040u %s 1000 %c 0", number, channel, form);
+    RUN(server, "ZADD", KEY QUEUE_SUFFIX, ticket, entry);
+}
+
+static struct reply share(struct script_server *server, const char *value) {
+    return CALL(server, SCRIPT_SHARE, "3", KEY, KEY READERS_SUFFIX, KEY WRITER_SUFFIX, value, TTL,
+                "1000");
+}
+
+/* Asks with an entry: for the key alone, as a writer, or for a share. */
+static struct reply ask(struct script_server *server, const char *value, const char *form,
+                        const char *ticket) {
+    return CALL(server, SCRIPT_QUEUE, "1", KEY, CHANNEL, value, TTL, "1000", form, "0", ticket);
+}
+
+static bool is_admitted(struct script_server *server, const char *ticket) {
+    struct reply reply = CALL(server, SCRIPT_SHARE_QUEUE, "3", KEY, KEY READERS_SUFFIX,
+                              KEY WRITER_SUFFIX, CHANNEL, READER, TTL, "1000", "r", "0", ticket);
+    return script_server_granted(&reply);
+}
+
+/* ---- tests ---- */
+
+/*
+ * The more are ahead, the less often a waiter asks. The dead, which do not ask, count only among
+ * 16; of more entries, the share of the last 2 that listens.
+ */
+static void test_of_many_ahead_those_that_listen_count(void **state) {
+    (void)state;
+    static const struct {
+        unsigned dead, listen, dead_after;
+        const char *end; /* of the answer */
+    } rows[] = {{0, 0, 0, "q0"},     {0, 16, 0, "q16"}, {16, 0, 0, "q16"},   {17, 0, 0, "q0"},
+                {10000, 0, 0, "q0"}, {0, 17, 0, "q17"}, {0, 300, 0, "q300"}, {98, 2, 0, "q100"},
+                {99, 1, 0, "q50"},   {0, 99, 1, "q50"}, {0, 98, 2, "q0"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct script_server server;
+        unsigned number = 0;
+        char ticket[32];
+        script_server_start(&server);
+        RUN(&server, "SET", KEY, HOLDER, "PX", TTL);
+        while (number < rows[i].dead + rows[i].listen + rows[i].dead_after) {
+            bool listens = number >= rows[i].dead && number < rows[i].dead + rows[i].listen;
+            put(&server, ++number, listens ? CHANNEL : DEAF, '0');
+        }
+        struct reply reply = ask(&server, ASKER, "0", script_server_ticket(&server, ticket));
+        assert_int_equal(reply.type, REPLY_STRING);
+        assert_string_equal(reply.text + strcspn(reply.text, "q"), rows[i].end);
+        store_finish(&server.store);
+    }
+}
+
+/*
+ * A writer that hangs keeps readers out for 4 of its reservations after it was notified, also if
+ * dead waiters come before it meanwhile.
+ */
+static void test_the_dead_give_a_waiter_that_hangs_no_more_time(void **state) {
+    (void)state;
+    for (unsigned dead = 0; dead < 2; dead++) {
+        struct script_server server;
+        char first[32], second[32];
+        script_server_start(&server);
+        struct reply reply = share(&server, HOLDER);
+        assert_true(script_server_granted(&reply));
+        reply = ask(&server, WRITER, "w", script_server_ticket(&server, first));
+        assert_false(script_server_granted(&reply));
+        server.now_ms++;
+        script_server_ticket(&server, second);
+        assert_false(is_admitted(&server, second)); /* enters the queue */
+        assert_false(is_admitted(&server, second)); /* the writer is notified */
+        assert_int_equal(server.pushes, 1);
+        server.now_ms += 4 * RESERVATION_MS - 1;
+        assert_false(is_admitted(&server, second)); /* and again */
+        assert_int_equal(server.pushes, 2);
+        for (unsigned i = 1; i <= dead; i++) {
+            put(&server, i, DEAF, 'w');
+        }
+        server.now_ms++;
+        assert_true(is_admitted(&server, second));
+        store_finish(&server.store);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_of_many_ahead_those_that_listen_count),
+        cmocka_unit_test(test_the_dead_give_a_waiter_that_hangs_no_more_time),
+    };
+    return cmocka_run_group_tests_name("wait_queue", tests, NULL, NULL);
+}
