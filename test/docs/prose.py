@@ -147,13 +147,17 @@ def sentences(text):
     return re.sub(r"\n[ \t]*(?=\S)", lambda m: " " * len(m.group()), text)
 
 
-def breaks(rule, text):
-    """Yields the line of each break of a rule, and the words there."""
-    flat = re.sub(r"(?<=[^ ]) +", lambda m: " " + "\0" * (len(m.group()) - 1), sentences(text))
-    positions = [i for i, character in enumerate(flat) if character != "\0"]
-    flat = flat.replace("\0", "")
-    for match in re.finditer(rule[0], flat, re.M | re.I):
-        yield text.count("\n", 0, positions[match.start()]) + 1, match.group()
+def padded(text):
+    """Returns the sentences of a text, with "\\0" in place of each blank after another."""
+    return re.sub(r"(?<=[^ ]) +", lambda m: " " + "\0" * (len(m.group()) - 1), sentences(text))
+
+
+def breaks(rule, text, flat=None):
+    """Yields the line of each break of a rule, and the words there. `flat` is padded(text)."""
+    flat = flat or padded(text)
+    for match in re.finditer(rule[0], flat.replace("\0", ""), re.M | re.I):
+        kept = [i for i, character in enumerate(flat) if character != "\0"]
+        yield text.count("\n", 0, kept[match.start()]) + 1, match.group()
 
 
 def files(sources):
@@ -184,10 +188,11 @@ def main():
     texts = [(name, prose_of(name, read(os.path.join(sources, name)))) for name in files(sources)]
     texts += [(name, without_code(SEEN[1](read(os.path.join(sources, name)))))
               for name in files(sources) if re.search(SEEN[0], name)]
+    texts = [(name, text, padded(text)) for name, text in texts]
     for rule in RULES:
         number += 1
-        found = ["%s:%d: %s" % (name, line, what) for name, text in texts
-                 for line, what in breaks(rule, text)]
+        found = ["%s:%d: %s" % (name, line, what) for name, text, flat in texts
+                 for line, what in breaks(rule, text, flat)]
         failed |= bool(found)
         print("%sok %d - %s: write %s" % ("not " if found else "", number, rule[2], rule[1]))
         for text in found:
