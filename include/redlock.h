@@ -306,8 +306,8 @@ typedef struct redlock_options {
 } redlock_options;
 
 /*
- * A value of REDLOCK_OPTIONS_INIT, labelled with its field. C99 and C++20 check the label; older
- * C++ assigns by position, so the values are in the order of the fields.
+ * A default, labelled with its field. C99 and C++20 check the label; older C++ assigns by position,
+ * so the defaults are in the order of the fields.
  */
 #if !defined(__cplusplus) || __cplusplus >= 202002L
 #define REDLOCK_OPTION(field, value) .field = value
@@ -625,8 +625,17 @@ typedef struct redlock_request {
 /* The defaults of redlock_request. */
 #define REDLOCK_REQUEST_INIT                                                                       \
     {                                                                                              \
-        sizeof(redlock_request), NULL, 0, 10000, 0, 0, 0, false, 0, NULL, NULL, false, NULL, NULL, \
-            0, 0, 0, 0, 0, REDLOCK_EXCLUSIVE, false                                                \
+        REDLOCK_OPTION(size, sizeof(redlock_request)), REDLOCK_OPTION(key, NULL),                  \
+            REDLOCK_OPTION(key_length, 0), REDLOCK_OPTION(ttl_ms, 10000),                          \
+            REDLOCK_OPTION(wait_ms, 0), REDLOCK_OPTION(retries, 0),                                \
+            REDLOCK_OPTION(min_validity_ms, 0), REDLOCK_OPTION(watchdog, false),                   \
+            REDLOCK_OPTION(max_hold_ms, 0), REDLOCK_OPTION(on_lost, NULL),                         \
+            REDLOCK_OPTION(on_lost_arg, NULL), REDLOCK_OPTION(fenced, false),                      \
+            REDLOCK_OPTION(keys, NULL), REDLOCK_OPTION(key_lengths, NULL),                         \
+            REDLOCK_OPTION(key_count, 0), REDLOCK_OPTION(min_hold_ms, 0),                          \
+            REDLOCK_OPTION(lock_delay_ms, 0), REDLOCK_OPTION(wait_replicas, 0),                    \
+            REDLOCK_OPTION(permits, 0), REDLOCK_OPTION(mode, REDLOCK_EXCLUSIVE),                   \
+            REDLOCK_OPTION(watch_key, false)                                                       \
     }
 
 /*

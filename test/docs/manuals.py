@@ -3,7 +3,7 @@
     manuals.py SOURCES [REDLOCK-BENCH]
 
   redlock(3)        has the prototype of each public function, each field of options and requests,
-                    the defaults of options that are numbers, and each status
+                    their defaults that are numbers, and each status
   redlock-bench(1)  has each option that --help names, and no other
   all manuals       `mandoc -T lint` finds no errors and no warnings, if it is installed
 """
@@ -66,9 +66,10 @@ def fields_of(code, struct):
     return [name for name in re.findall(r"(\w+);", body) if name != "size"]
 
 
-def defaults_of_options(code):
-    """Returns {field: number} of REDLOCK_OPTIONS_INIT."""
-    found = re.findall(r"REDLOCK_OPTION\((\w+),\s*([^)]+\)?)\)", code)
+def defaults_of(code, macro):
+    """Returns {field: number} of an _INIT macro."""
+    defaults = code.split(f"#define {macro}")[1].split("}")[0]
+    found = re.findall(r"REDLOCK_OPTION\((\w+),\s*([^)]+\)?)\)", defaults)
     numbers = {}
     for field, value in found:
         number = re.fullmatch(r"(?:UINT64_C\()?([0-9][0-9.]*)\)?", value)
@@ -88,23 +89,16 @@ def items_of(page, section):
     return items
 
 
-def check_options(code, page):
-    items = items_of(page, "Options")
-    fields = fields_of(code, "redlock_options")
-    missing = [f"{field} is missing" for field in fields if field not in items]
-    unknown = [f"there is no {name}" for name in items if name not in fields]
-    for field, number in defaults_of_options(code).items():
+def check_fields(code, page, section, struct):
+    """Checks that a section lists the fields of a struct, with their defaults."""
+    items = items_of(page, section)
+    fields = fields_of(code, struct)
+    problems = [f"{field} is missing" for field in fields if field not in items]
+    problems += [f"there is no {name}" for name in items if name not in fields]
+    for field, number in defaults_of(code, f"{struct.upper()}_INIT").items():
         if not re.search(rf"\b{re.escape(number)}\b", items.get(field, "")):
-            missing.append(f"{field}: the default is {number}")
-    report("redlock(3): options, and their defaults", missing + unknown)
-
-
-def check_requests(code, page):
-    items = items_of(page, "Requests")
-    fields = fields_of(code, "redlock_request")
-    missing = [f"{field} is missing" for field in fields if field not in items]
-    unknown = [f"there is no {name}" for name in items if name not in fields]
-    report("redlock(3): requests", missing + unknown)
+            problems.append(f"{field}: the default is {number}")
+    report(f"redlock(3): {section.lower()}, and their defaults", problems)
 
 
 def check_library(sources):
@@ -122,8 +116,8 @@ def check_library(sources):
     names = [re.search(r"(\w+)\(", prototype)[1] for prototype in sorted(wanted)]
     missing = [name for name in names if not re.search(rf"Fn {name}\b", described)]
     report("redlock(3): each function is described", missing)
-    check_options(code, page)
-    check_requests(code, page)
+    check_fields(code, page, "Options", "redlock_options")
+    check_fields(code, page, "Requests", "redlock_request")
     statuses = re.findall(r"\bXX\((\w+), -?[0-9]+,", code)
     missing = [name for name in statuses if f"REDLOCK_{name}" not in page]
     report("redlock(3): statuses", missing if statuses else ["none in redlock.h?"])

@@ -36,8 +36,8 @@ static int check_options(void) {
            options.log_level == REDLOCK_LOG_INFO && options.allocator == NULL;
 }
 
-/* Checks each default by its name: in old C++ the initialiser is positional. */
-static int check_defaults(void) {
+/* Checks each default by its name: in old C++ the initialisers are positional. */
+static int check_defaults_of_options(void) {
     const redlock_options is = REDLOCK_OPTIONS_INIT;
     return is.nodes == NULL && is.node_count == 0 && is.node_timeout_ms == 50 &&
            is.stall_timeout_ms == 1000 && is.max_ttl_ms == 30000 && is.drift * 1000 > 9.9 &&
@@ -47,7 +47,19 @@ static int check_defaults(void) {
            is.log == NULL && is.log_arg == NULL && is.guards == REDLOCK_GUARDS_ON &&
            is.tls_ca_file == NULL && is.tls_ca_path == NULL && is.tls_cert_file == NULL &&
            is.tls_key_file == NULL && is.fence_idle_ms == 604800000 && is.owner == NULL &&
-           is.close_timeout_ms == 5000;
+           is.close_timeout_ms == 5000 && is.handover == REDLOCK_HANDOVER_PUSH &&
+           is.max_local_handoffs == 64 && is.trace == NULL && is.trace_arg == NULL;
+}
+
+/* Likewise. */
+static int check_defaults_of_request(void) {
+    const redlock_request is = REDLOCK_REQUEST_INIT;
+    return is.key == NULL && is.key_length == 0 && is.ttl_ms == 10000 && is.wait_ms == 0 &&
+           is.retries == 0 && is.min_validity_ms == 0 && !is.watchdog && is.max_hold_ms == 0 &&
+           is.on_lost == NULL && is.on_lost_arg == NULL && !is.fenced && is.keys == NULL &&
+           is.key_lengths == NULL && is.key_count == 0 && is.min_hold_ms == 0 &&
+           is.lock_delay_ms == 0 && is.wait_replicas == 0 && is.permits == 0 &&
+           is.mode == REDLOCK_EXCLUSIVE && !is.watch_key;
 }
 
 static int check_request(void) {
@@ -78,7 +90,8 @@ static int check_calls(void) {
 }
 
 int main(void) {
-    return check_options() && check_defaults() && check_request() && check_calls() && calls == 3
+    return check_options() && check_defaults_of_options() && check_defaults_of_request() &&
+                   check_request() && check_calls() && calls == 3
                ? 0
                : 1;
 }
