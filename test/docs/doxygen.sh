@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs Doxygen on the public headers, and prints TAP: Doxygen has no warnings, each public name of
-# redlock.h has a comment, and each function is in the reference.
+# the headers of C has a comment, and each function is in the reference.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -41,12 +41,13 @@ read_headers() {
 
 read_headers
 report 'Doxygen warns of nothing'
-read_headers 'FILE_PATTERNS = redlock.h' 'EXTRACT_ALL = NO'
-report 'each public name of redlock.h has a comment'
+read_headers 'FILE_PATTERNS = *.h' 'EXTRACT_ALL = NO'
+report 'each public name of the headers of C has a comment'
 
-sed -n 's/^REDLOCK_EXPORT.*[ *]\(redlock_[a-z_]*\)(.*/\1/p' include/redlock.h >"$work/functions"
+find include -name '*.h' -exec sed -n 's/^REDLOCK_EXPORT.*[ *]\(redlock_[a-z_]*\)(.*/\1/p' {} + \
+    >"$work/functions"
 while read -r name; do
-    grep -q ">$name<" "$work/html/redlock_8h.html" || echo "$name"
+    grep -q ">$name<" "$work"/html/*_8h.html || echo "$name"
 done <"$work/functions" >"$work/problems"
 [ "$(wc -l <"$work/functions")" -ge 30 ] || echo 'too few functions' >>"$work/problems"
 report 'each function is in the reference'

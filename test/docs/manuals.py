@@ -1,4 +1,4 @@
-"""Checks the manuals against the header and the programs, and prints TAP:
+"""Checks the manuals against the headers and the programs, and prints TAP:
 
     manuals.py SOURCES [REDLOCK-BENCH]
 
@@ -8,6 +8,7 @@
   all manuals       `mandoc -T lint` finds no errors and no warnings, if it is installed
 """
 
+import glob
 import os
 import re
 import shutil
@@ -37,7 +38,16 @@ def without_comments(source):
     return re.sub(r"/\*.*?\*/", " ", source, flags=re.S)
 
 
-def prototypes_of_header(code):
+def text_of_headers(sources):
+    """Returns the public headers of C, one after the other."""
+    text = ""
+    for path in sorted(glob.glob(os.path.join(sources, "include/**/*.h"), recursive=True)):
+        with open(path, encoding="utf-8") as file:
+            text += file.read()
+    return text
+
+
+def prototypes_of_headers(code):
     found = re.findall(r"(?:REDLOCK_EXPORT|static inline) ([a-z][^;#{]*?\)) ?[;{]", code)
     return {squeeze(prototype) for prototype in found}
 
@@ -62,7 +72,7 @@ def prototypes_of_manual(page):
 
 def fields_of(code, struct):
     """Returns the names of the fields of a struct, without its size."""
-    body = re.search(rf"typedef struct {struct} \{{(.*?)\n\}} {struct};", code, re.S)[1]
+    body = re.search(rf"struct {struct} \{{(.*?)\n\}}", code, re.S)[1]
     return [name for name in re.findall(r"(\w+);", body) if name != "size"]
 
 
@@ -102,15 +112,14 @@ def check_fields(code, page, section, struct):
 
 
 def check_library(sources):
-    with open(os.path.join(sources, "include/redlock.h"), encoding="utf-8") as file:
-        code = re.sub(r"[ \t\\]*\n", "\n", without_comments(file.read()))
+    code = re.sub(r"[ \t\\]*\n", "\n", without_comments(text_of_headers(sources)))
     with open(os.path.join(sources, "lib/doc/redlock.3"), encoding="utf-8") as file:
         page = file.read()
-    wanted, told = prototypes_of_header(code), prototypes_of_manual(page)
-    problems = [f"missing, or not as in redlock.h: {p}" for p in sorted(wanted - told)]
-    problems += [f"not in redlock.h: {p}" for p in sorted(told - wanted)]
+    wanted, told = prototypes_of_headers(code), prototypes_of_manual(page)
+    problems = [f"missing, or not as in the headers: {p}" for p in sorted(wanted - told)]
+    problems += [f"not in the headers: {p}" for p in sorted(told - wanted)]
     if len(wanted) < 30:
-        problems.append(f"redlock.h has {len(wanted)} functions only?")
+        problems.append(f"the headers have {len(wanted)} functions only?")
     report("redlock(3): prototypes", problems)
     described = page.split(".Sh DESCRIPTION")[1].split(".Sh RETURN VALUES")[0]
     names = [re.search(r"(\w+)\(", prototype)[1] for prototype in sorted(wanted)]
@@ -120,7 +129,7 @@ def check_library(sources):
     check_fields(code, page, "Requests", "redlock_request")
     statuses = re.findall(r"\bXX\((\w+), -?[0-9]+,", code)
     missing = [name for name in statuses if f"REDLOCK_{name}" not in page]
-    report("redlock(3): statuses", missing if statuses else ["none in redlock.h?"])
+    report("redlock(3): statuses", missing if statuses else ["none in the headers?"])
 
 
 def check_bench(sources, program):

@@ -13,11 +13,12 @@ are recorded by test/abi.sh.
   metric    the metrics of the library and of the gateway, with their labels
   event     the events of a trace, with their fields
   master    the keys and channels on the masters; the form of each kind of queue entry
-  macro     the macros of redlock.h that are values
+  macro     the macros of the headers of C that are values
   build     the options of meson
   variable  of the environment
 """
 
+import glob
 import json
 import os
 import re
@@ -123,8 +124,9 @@ def names_at_masters(sources):
 
 def macros_of(sources):
     """Returns those with a value, except the version."""
-    lines = re.findall(r"^#define (REDLOCK_\w+ [^ \n].*?)(?: +/\*.*)?$", read(
-        sources, "include", "redlock.h"), re.M)
+    headers = glob.glob(os.path.join(sources, "include/**/*.h"), recursive=True)
+    lines = re.findall(r"^#define (REDLOCK_\w+ [^ \n].*?)(?: +/\*.*)?$", "".join(
+        map(read, headers)), re.M)
     return {line for line in lines if not line.startswith(("REDLOCK_VERSION", "REDLOCK_EXPORT"))}
 
 

@@ -49,6 +49,7 @@ check_files() {
         lib/cmake/redlock/redlock-config-version.cmake; do
         [ -e "$prefix/$file" ] || fail "$file was not installed" || return 1
     done
+    diff -r "$source/include" "$prefix/include" || fail "the headers differ"
 }
 
 strangers() {
@@ -61,9 +62,9 @@ check_symbols() {
     [ -z "$seen" ] || fail "the shared library exports $seen" || return 1
     seen=$(nm -g --defined-only "$prefix/lib/libredlock.a" | strangers)
     [ -z "$seen" ] || fail "the static library has global $seen" || return 1
-    names=$(grep -v '^static inline' "$source/include/redlock.h" |
+    names=$(find "$source/include" -name '*.h' -exec grep -hv '^static inline' {} + |
         sed -n 's/^.*[ *]\(redlock_[a-z_]*\)(.*$/\1/p' | grep -v '_cb$' | sort -u)
-    [ -n "$names" ] || fail "no function was found in redlock.h" || return 1
+    [ -n "$names" ] || fail "no function was found in the headers" || return 1
     for name in $names; do
         nm -D --defined-only "$prefix/lib/libredlock.so" | grep -q " T $name\$" ||
             fail "the shared library lacks $name" || return 1
