@@ -4,6 +4,9 @@
  * The algorithm is Redlock ("Distributed Locks with Redis", redis.io/docs/manual/patterns/
  * distributed-locks, section "The Redlock Algorithm"); the comments cite its steps.
  *
+ * The calls that each program needs come first, then options and requests. Fences, inspection,
+ * nodes and statistics have headers of their own, which this one includes.
+ *
  * Rules of the whole API:
  *
  *  - One thread. A client, its locks and its event_base belong to the thread that runs the loop.
@@ -33,25 +36,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Marks the functions of the library. */
 #if defined(__GNUC__) || defined(__clang__)
 #define REDLOCK_EXPORT __attribute__((visibility("default")))
 #else
 #define REDLOCK_EXPORT
 #endif
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#define REDLOCK_VERSION_MAJOR 1 /* of this header; see redlock_version */
-#define REDLOCK_VERSION_MINOR 0 /* likewise */
-#define REDLOCK_VERSION_PATCH 0 /* likewise */
-
-/* Returns the version of the running library, "major.minor.patch". Static storage. */
-REDLOCK_EXPORT const char *redlock_version(void);
-
-/* ------------------------------------------------------------------------------------- statuses */
 
 /* All statuses: name, value, one sentence. Zero is success, errors are negative. */
 #define REDLOCK_STATUS_MAP(XX)                                                                     \
@@ -79,21 +73,236 @@ typedef enum redlock_status {
 /* Returns one sentence for `status`, also for an unknown one. Never NULL. Static storage. */
 REDLOCK_EXPORT const char *redlock_strerror(redlock_status status);
 
-/* Returns the name of `status`, such as "REDLOCK_EHELD". Never NULL. Static storage. */
-REDLOCK_EXPORT const char *redlock_status_name(redlock_status status);
-
-/*
- * Returns whether a request that ended with `status` may succeed later: EHELD, ENOQUORUM, EEXPIRED.
- */
-REDLOCK_EXPORT bool redlock_is_retryable(redlock_status status);
-
 /* A refusal, explained. */
 typedef struct redlock_error {
     redlock_status status; /* negative */
     char message[256];     /* one sentence that names the option or argument at fault */
 } redlock_error;
 
-/* ---------------------------------------------------------------------------------------- hooks */
+/* -------------------------------------------------------------------------------------- clients */
+
+struct event_base;                              /* of libevent */
+typedef struct redlock_client redlock_client;   /* a set of nodes, on one event_base */
+typedef struct redlock_lock redlock_lock;       /* the handle of one lock */
+typedef struct redlock_options redlock_options; /* of a client: see below */
+typedef struct redlock_request redlock_request; /* one acquisition: see below */
+
+/*
+ * Creates a client on `base`, which must outlive it, and begins to connect to its nodes. Requests
+ * may be made at once, and wait for the connections. If a quorum needs names to be resolved, they
+ * wait for all names, or, after node_timeout_ms, for a connected quorum; at most for wait_ms
+ * (stall_timeout_ms if that is 0).
+ *
+ * `error` may be NULL; otherwise it receives, on failure, the status and a sentence that names the
+ * option at fault (a node's URI by its index; passwords are never repeated).
+ *
+ * Returns REDLOCK_OK, and *client is the caller's until redlock_client_close. Otherwise *client is
+ * NULL: REDLOCK_EINVAL also for a file that cannot be used, REDLOCK_ESYSTEM when libsodium or the
+ * loop fails.
+ */
+REDLOCK_EXPORT redlock_status redlock_client_create(struct event_base *base,
+                                                    const redlock_options *options,
+                                                    redlock_client **client, redlock_error *error);
+
+/*
+ * Returns why the last refused call on this client or its locks was refused, with the argument at
+ * fault. Valid until the next refused call. Never NULL; "" before any refusal.
+ */
+REDLOCK_EXPORT const char *redlock_client_error(const redlock_client *client);
+
+/*
+ * Reports that a client is closed. Called once, from the loop; only calls of the allocator follow.
+ * The client and its lock handles are freed when it returns; inside it, all calls that change
+ * something are refused with REDLOCK_ECLOSED.
+ */
+typedef void redlock_closed_cb(void *arg);
+
+/*
+ * Closes the client, from the loop, which must run until `on_closed`:
+ *
+ *   1. Pending acquisitions and extensions end with REDLOCK_ECLOSED. Holders are notified by
+ *      on_lost, with REDLOCK_ECLOSED, and then their locks are released. Releases under way end
+ *      with their own result, within node_timeout_ms.
+ *   2. The client waits until the nodes that answer have confirmed all releases, at most for
+ *      close_timeout_ms from this call.
+ *   3. `on_closed` (may be NULL) is called, and everything is freed.
+ *
+ * From this call on, the validity of locks is 0, and calls that begin something are refused with
+ * REDLOCK_ECLOSED, but not redlock_cancel and redlock_release, also for a lock that the close has
+ * released. A second close is ignored, and so is NULL.
+ */
+REDLOCK_EXPORT void redlock_client_close(redlock_client *client, redlock_closed_cb *on_closed,
+                                         void *arg);
+
+/* ---------------------------------------------------------------------------------------- locks */
+
+/*
+ * Reports from the loop how a request ended, or (redlock_request.on_lost) that a held lock is lost.
+ * `lock` is the handle of the request, `arg` the argument passed with the callback. If the handle
+ * ends with it (a failed acquisition, a release), it can still be read in the callback, by
+ * redlock_explain.
+ */
+typedef void redlock_cb(redlock_lock *lock, redlock_status status, void *arg);
+
+/*
+ * Asks all nodes at once for the key, with a fresh random token for each try (Redlock steps 1 to
+ * 5). The key is acquired when a quorum has granted it and, by a fresh reading of the clock, more
+ * than min_validity_ms of validity is left. A failed try is released at once on every node that may
+ * have granted it.
+ *
+ * `lock` may be NULL; otherwise *lock is set before the call returns, to NULL by a refusal.
+ *
+ * `on_acquired` (required) is called with
+ *   REDLOCK_OK         the lock is held; the handle is the application's until redlock_release
+ *   REDLOCK_EHELD      others hold the key; the nodes that failed, or were too late, could not
+ *                      alone have prevented a quorum
+ *   REDLOCK_ENOQUORUM  those nodes could
+ *   REDLOCK_EACCESS    at once: no quorum is left without nodes that refuse the client's login,
+ *                      its database or a right
+ *   REDLOCK_EEXPIRED   a quorum granted the key, but too slowly: no validity was left
+ *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM
+ * Unless the status is REDLOCK_OK, the handle ends with the callback.
+ *
+ * With wait_ms, the last try begins within wait_ms of the call, and the callback comes at most two
+ * node_timeout_ms later; for a fenced lock, one more each time that counters are raised.
+ */
+REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client *client,
+                                              const redlock_request *request,
+                                              redlock_cb *on_acquired, void *arg,
+                                              redlock_lock **lock);
+
+/*
+ * Releases a lock, held or lost, on all nodes, and consumes the handle, which must not be used
+ * after this call, except inside `on_released`. An extension under way ends with REDLOCK_ECANCELED.
+ * A node that cannot be reached is sent the release when it comes back, for one TTL.
+ *
+ * `on_released` (may be NULL) is called with
+ *   REDLOCK_OK         a quorum still had the lock's token: the lock was held to the end
+ *   REDLOCK_ELOST      no quorum had it any more: another client may have held the lock too
+ *   REDLOCK_ENOQUORUM  not known: not enough nodes answered within node_timeout_ms
+ *   REDLOCK_ENOMEM     the release could not be sent: the key is free when its TTL is over
+ *
+ * Refused with REDLOCK_EINVAL while the lock is being acquired (use redlock_cancel), with
+ * REDLOCK_ECLOSED only inside on_closed.
+ */
+REDLOCK_EXPORT redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released,
+                                              void *arg);
+
+/*
+ * Extends a held lock: its key is to live `ttl_ms` from now on every node that still has the lock's
+ * token. 0: the TTL of the request, or of the last extension that succeeded. Never creates a key,
+ * and never shortens the lock. Once it has succeeded, the watchdog renews with ttl_ms.
+ *
+ * `on_extended` (may be NULL) is called with
+ *   REDLOCK_OK         a quorum extended it; validity counts from this call
+ *   REDLOCK_ELOST      no quorum has the key any more; on_lost follows
+ *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms; the lock keeps the
+ *                      validity it had, or gains some when the answers come later
+ *   REDLOCK_EEXPIRED   granted, but too slowly
+ *   REDLOCK_ENOMEM     it could not be sent; the lock keeps the validity it had
+ *   REDLOCK_ECANCELED  the lock was released meanwhile
+ *   REDLOCK_ECLOSED
+ *
+ * Refused with REDLOCK_EBUSY during another extension, REDLOCK_ELOST when the lock is lost, and
+ * REDLOCK_EINVAL when it is not held.
+ */
+REDLOCK_EXPORT redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms,
+                                             redlock_cb *on_extended, void *arg);
+
+/*
+ * Cancels an acquisition, and releases the key where it may have been granted: `on_acquired`
+ * follows with REDLOCK_ECANCELED. Refused with REDLOCK_EINVAL when the lock is not being acquired
+ * any more, with REDLOCK_ECLOSED only inside on_closed.
+ */
+REDLOCK_EXPORT redlock_status redlock_cancel(redlock_lock *lock);
+
+/*
+ * Returns the time, in ms rounded down, for which the lock is still certain to be held, by a fresh
+ * reading of the clock; 0 when it is not held. This is the TTL, less the time since the round that
+ * granted it began, less ttl * drift + 2 ms (Redlock step 3).
+ */
+REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
+
+/*
+ * Returns the fence of a fenced lock, above 0 and below 2^53, from its acquisition to the end of
+ * the handle; 0 for any other lock. Write it with each change made under the lock.
+ *
+ * Each node keeps a counter, "<key>::fence", which a grant sets to the larger of its successor and
+ * the time in microseconds. The fence is the largest among the grants, to which the counters of a
+ * quorum are raised before the acquisition is reported.
+ *
+ * A counter more than three days ahead of the nodes' clocks (or of the client's own, if no node
+ * reports one) does not count: the vote is REDLOCK_VOTE_ERROR, and its detail names the counter to
+ * delete. If all are ahead, delete them at all nodes, and reset what the resource remembers.
+ */
+REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
+
+/*
+ * Returns one sentence for a log or an operator: what ended the request, and the report of its last
+ * round. Valid until the next redlock_explain on the client. Never NULL. See lib/doc/calls.md,
+ * Reasons.
+ */
+REDLOCK_EXPORT const char *redlock_explain(const redlock_lock *lock);
+
+/* ----------------------------------------------------------------------------------- more calls */
+
+/*
+ * Reports that a client is closed, as redlock_closed_cb does. `unreleased` is the number of
+ * releases that were not confirmed in time or were dropped, one for each node and lock. Those keys
+ * may stay until their TTL ends.
+ */
+typedef void redlock_drained_cb(uint64_t unreleased, void *arg);
+
+/* Closes the client as redlock_client_close does. `on_drained` may be NULL. */
+REDLOCK_EXPORT void redlock_client_drain(redlock_client *client, redlock_drained_cb *on_drained,
+                                         void *arg);
+
+/*
+ * Returns the lock's key, of several keys the first: *length bytes, any of which may be NUL;
+ * `length` may be NULL. "" when `lock` is NULL. Of a permit: its own key, such as "<key>:3"; while
+ * it is being acquired, the key that is tried, valid until the loop goes on.
+ */
+REDLOCK_EXPORT const char *redlock_key(const redlock_lock *lock, size_t *length);
+
+/*
+ * Returns key number `index`, from 0, in the order of the request, as redlock_key does; NULL when
+ * the lock has fewer keys.
+ */
+REDLOCK_EXPORT const char *redlock_key_at(const redlock_lock *lock, size_t index, size_t *length);
+
+/*
+ * Returns whether a request that ended with `status` may succeed later: EHELD, ENOQUORUM, EEXPIRED.
+ */
+REDLOCK_EXPORT bool redlock_is_retryable(redlock_status status);
+
+/* Returns the name of `status`, such as "REDLOCK_EHELD". Never NULL. Static storage. */
+REDLOCK_EXPORT const char *redlock_status_name(redlock_status status);
+
+#define REDLOCK_VERSION_MAJOR 1 /* of this header; see redlock_version */
+#define REDLOCK_VERSION_MINOR 0 /* likewise */
+#define REDLOCK_VERSION_PATCH 0 /* likewise */
+
+/* Returns the version of the running library, "major.minor.patch". Static storage. */
+REDLOCK_EXPORT const char *redlock_version(void);
+
+/* ------------------------------------------------------------------------------------ constants */
+
+/* Maximum number of nodes of a client. */
+#define REDLOCK_MAX_NODES 32
+/* Maximum length of a key, and of all keys of a lock together, in bytes. */
+#define REDLOCK_MAX_KEY 65536
+/* Maximum number of keys of a lock. */
+#define REDLOCK_MAX_KEYS 64
+/* Maximum number of permits of a semaphore. */
+#define REDLOCK_MAX_PERMITS 256
+/* Key in each node's database that records since when the node's memory is sound. */
+#define REDLOCK_MARKER_KEY "redlock:marker"
+/* Value of a key while readers share it: see redlock_mode. */
+#define REDLOCK_SHARED_VALUE "shared"
+/* Value of redlock_request.wait_ms: no limit. */
+#define REDLOCK_FOREVER UINT64_MAX
+
+/* -------------------------------------------------------------------------------------- options */
 
 /*
  * The source of a client's memory. Called on the loop's thread only, also from inside the library's
@@ -121,28 +330,30 @@ typedef enum redlock_log_level {
  */
 typedef void redlock_log_cb(redlock_log_level level, const char *line, void *arg);
 
-/* --------------------------------------------------------------------------------------- client */
+/* A field of an event: a text, or a number where `text` is NULL. */
+typedef struct redlock_event_field {
+    const char *name; /* such as "round" */
+    const char *text; /* NULL: the field is a number */
+    uint64_t number;  /* durations in nanoseconds; flags 0 or 1 */
+} redlock_event_field;
 
-struct event_base;                            /* of libevent */
-typedef struct redlock_client redlock_client; /* a set of nodes, on one event_base */
-typedef struct redlock_lock redlock_lock;     /* the handle of one lock */
+/*
+ * An event in the life of a client: see lib/doc/tracing.md. Texts are valid during the call of the
+ * hook only.
+ */
+typedef struct redlock_event {
+    const redlock_client *client; /* to distinguish clients */
+    const char *name;             /* such as "vote_cast" */
+    uint64_t time_ns;             /* CLOCK_BOOTTIME, in nanoseconds */
+    uint64_t request; /* number of the request, in the order of acceptance: starts at 1 and
+                         wraps from 2^32 - 1 to 1; 0: none */
+    const char *node; /* name of the node; "": of no node */
+    const redlock_event_field *fields; /* as lib/doc/tracing.md lists them */
+    size_t field_count;                /* number of fields */
+} redlock_event;
 
-/* Maximum number of nodes of a client. */
-#define REDLOCK_MAX_NODES 32
-/* Maximum length of a key, and of all keys of a lock together, in bytes. */
-#define REDLOCK_MAX_KEY 65536
-/* Maximum number of keys of a lock. */
-#define REDLOCK_MAX_KEYS 64
-/* Maximum number of permits of a semaphore. */
-#define REDLOCK_MAX_PERMITS 256
-/* Maximum number of owners of queue entries that an inspection reports. */
-#define REDLOCK_MAX_QUEUE_OWNERS 8
-/* Key in each node's database that records since when the node's memory is sound. */
-#define REDLOCK_MARKER_KEY "redlock:marker"
-/* Value of a key while readers share it: see redlock_mode. */
-#define REDLOCK_SHARED_VALUE "shared"
-/* Value of redlock_request.wait_ms: no limit. */
-#define REDLOCK_FOREVER UINT64_MAX
+/* Receives one event. Called on the loop's thread, also from inside the library's functions. */
+typedef void redlock_trace_cb(const redlock_event *event, void *arg);
 
 /*
  * When the client reports a lock that the nodes have passed on to a waiting request. They reserve
@@ -185,33 +396,8 @@ typedef enum redlock_guards {
     REDLOCK_GUARDS_OFF      /* none: the operator takes care, as the Redlock article asks */
 } redlock_guards;
 
-/* A field of an event: a text, or a number where `text` is NULL. */
-typedef struct redlock_event_field {
-    const char *name; /* such as "round" */
-    const char *text; /* NULL: the field is a number */
-    uint64_t number;  /* durations in nanoseconds; flags 0 or 1 */
-} redlock_event_field;
-
-/*
- * An event in the life of a client: see lib/doc/tracing.md. Texts are valid during the call of the
- * hook only.
- */
-typedef struct redlock_event {
-    const redlock_client *client; /* to distinguish clients */
-    const char *name;             /* such as "vote_cast" */
-    uint64_t time_ns;             /* CLOCK_BOOTTIME, in nanoseconds */
-    uint64_t request; /* number of the request, in the order of acceptance: starts at 1 and
-                         wraps from 2^32 - 1 to 1; 0: none */
-    const char *node; /* name of the node; "": of no node */
-    const redlock_event_field *fields; /* as lib/doc/tracing.md lists them */
-    size_t field_count;                /* number of fields */
-} redlock_event;
-
-/* Receives one event. Called on the loop's thread, also from inside the library's functions. */
-typedef void redlock_trace_cb(const redlock_event *event, void *arg);
-
 /* Options of a client. Initialise with REDLOCK_OPTIONS_INIT, then set `nodes` and `node_count`. */
-typedef struct redlock_options {
+struct redlock_options {
     size_t size; /* sizeof(redlock_options): set by the macro */
 
     /*
@@ -303,7 +489,7 @@ typedef struct redlock_options {
     /* Hook for each event; NULL: none. For investigations: see lib/doc/tracing.md. */
     redlock_trace_cb *trace;
     void *trace_arg; /* argument of the hook */
-} redlock_options;
+};
 
 /*
  * A default, labelled with its field. C99 and C++20 check the label; older C++ assigns by position,
@@ -337,153 +523,7 @@ typedef struct redlock_options {
             REDLOCK_OPTION(trace_arg, NULL)                                                        \
     }
 
-/*
- * Creates a client on `base`, which must outlive it, and begins to connect to its nodes. Requests
- * may be made at once, and wait for the connections. If a quorum needs names to be resolved, they
- * wait for all names, or, after node_timeout_ms, for a connected quorum; at most for wait_ms
- * (stall_timeout_ms if that is 0).
- *
- * `error` may be NULL; otherwise it receives, on failure, the status and a sentence that names the
- * option at fault (a node's URI by its index; passwords are never repeated).
- *
- * Returns REDLOCK_OK, and *client is the caller's until redlock_client_close. Otherwise *client is
- * NULL: REDLOCK_EINVAL also for a file that cannot be used, REDLOCK_ESYSTEM when libsodium or the
- * loop fails.
- */
-REDLOCK_EXPORT redlock_status redlock_client_create(struct event_base *base,
-                                                    const redlock_options *options,
-                                                    redlock_client **client, redlock_error *error);
-
-/*
- * Reports that a client is closed. Called once, from the loop; only calls of the allocator follow.
- * The client and its lock handles are freed when it returns; inside it, all calls that change
- * something are refused with REDLOCK_ECLOSED.
- */
-typedef void redlock_closed_cb(void *arg);
-
-/*
- * Closes the client, from the loop, which must run until `on_closed`:
- *
- *   1. Pending acquisitions and extensions end with REDLOCK_ECLOSED. Holders are notified by
- *      on_lost, with REDLOCK_ECLOSED, and then their locks are released. Releases under way end
- *      with their own result, within node_timeout_ms.
- *   2. The client waits until the nodes that answer have confirmed all releases, at most for
- *      close_timeout_ms from this call.
- *   3. `on_closed` (may be NULL) is called, and everything is freed.
- *
- * From this call on, the validity of locks is 0, and calls that begin something are refused with
- * REDLOCK_ECLOSED, but not redlock_cancel and redlock_release, also for a lock that the close has
- * released. A second close is ignored, and so is NULL.
- */
-REDLOCK_EXPORT void redlock_client_close(redlock_client *client, redlock_closed_cb *on_closed,
-                                         void *arg);
-
-/*
- * Reports that a client is closed, as redlock_closed_cb does. `unreleased` is the number of
- * releases that were not confirmed in time or were dropped, one for each node and lock. Those keys
- * may stay until their TTL ends.
- */
-typedef void redlock_drained_cb(uint64_t unreleased, void *arg);
-
-/* Closes the client as redlock_client_close does. `on_drained` may be NULL. */
-REDLOCK_EXPORT void redlock_client_drain(redlock_client *client, redlock_drained_cb *on_drained,
-                                         void *arg);
-
-/*
- * Returns why the last refused call on this client or its locks was refused, with the argument at
- * fault. Valid until the next refused call. Never NULL; "" before any refusal.
- */
-REDLOCK_EXPORT const char *redlock_client_error(const redlock_client *client);
-
-/*
- * State of one node now. A node has the same unique name everywhere: its URI without scheme, login
- * and durability, "127.0.0.1:6379", "127.0.0.1:6379/2" with a database other than 0, "/path",
- * "/path?db=2". Of a path, bytes that are not printable ASCII, spaces, quotes and '\', '%', '?',
- * '#', '@' are written as %XX.
- */
-typedef struct redlock_node_info {
-    const char *node;        /* the name: valid until the node has left, and the loop runs again */
-    bool connected;          /* whether commands are sent to the node */
-    const char *reason;      /* cause when not connected, or ""; valid until the loop runs again */
-    uint32_t commands;       /* commands sent and not answered */
-    size_t bytes;            /* bytes of those commands */
-    size_t pending_releases; /* unconfirmed releases */
-    uint64_t disconnected;   /* connections that failed or ended */
-    bool trusted;            /* whether the node's grants count: see redlock_guards */
-    const char *distrust;    /* cause when not trusted, or ""; valid until the loop runs again */
-    uint64_t distrust_ms;    /* time until trusted again; 0: until something else changes */
-    bool joining;            /* in the next list only: see redlock_client_change_nodes */
-    bool leaving;            /* not in the next list */
-} redlock_node_info;
-
-/*
- * Fills in up to `capacity` entries of `infos` (may be NULL when `capacity` is 0): the nodes in the
- * order of the options, then those that are joining. Returns the number of nodes, which may be
- * more.
- */
-REDLOCK_EXPORT size_t redlock_client_nodes(const redlock_client *client, redlock_node_info *infos,
-                                           size_t capacity);
-
-/*
- * Reports the result of redlock_client_ready. Statuses:
- *   REDLOCK_OK         a quorum of the nodes is connected and trusted
- *   REDLOCK_ENOQUORUM  there was no quorum within timeout_ms
- *   REDLOCK_EACCESS    at once, as for redlock_acquire
- *   REDLOCK_ECLOSED
- */
-typedef void redlock_ready_cb(redlock_status status, void *arg);
-
-/*
- * Calls `on_ready` (required) from the loop, once, as soon as a quorum of the nodes, of both lists
- * during a change, is connected and trusted. No request has to wait for this call.
- *
- * `timeout_ms`: 0 reports the current state in the loop's next iteration; REDLOCK_FOREVER: no
- * limit. New masters grant nothing for max_ttl_ms. Refused with REDLOCK_EBUSY while 1024 such calls
- * wait.
- */
-REDLOCK_EXPORT redlock_status redlock_client_ready(redlock_client *client, uint64_t timeout_ms,
-                                                   redlock_ready_cb *on_ready, void *arg);
-
-/*
- * Begins to change the list of nodes while locks are in use. Until redlock_client_commit_nodes the
- * client is joint: it needs a quorum of both lists, because quorums of two lists need not overlap
- * ("In Search of an Understandable Consensus Algorithm", section 6). Commit when all clients of the
- * same keys have been joint for max_ttl_ms; begin the next change when all have committed. See
- * lib/doc/operating.md, Replacing a node.
- *
- * A server in both lists must have the same URI in both. The old list decides the outcome of a
- * release. If a majority of the old list leaves, locks held at the commit keep their keys there for
- * the rest of their TTL, even when released.
- *
- * Refused with REDLOCK_EBUSY during a change, and with REDLOCK_EINVAL if a URI is not valid, two
- * are of one server, or both lists together have more than REDLOCK_MAX_NODES nodes.
- */
-REDLOCK_EXPORT redlock_status redlock_client_change_nodes(redlock_client *client,
-                                                          const char *const *nodes,
-                                                          size_t node_count);
-
-/*
- * Ends a change of nodes: the next list replaces the old one, whose other nodes are disconnected.
- * Refused with REDLOCK_EINVAL without a change, and with REDLOCK_EBUSY until max_ttl_ms has passed
- * since redlock_client_change_nodes.
- */
-REDLOCK_EXPORT redlock_status redlock_client_commit_nodes(redlock_client *client);
-
-/*
- * Ends a change of nodes by going back to the old list: safe as long as no client has committed.
- * Refused with REDLOCK_EINVAL without a change.
- */
-REDLOCK_EXPORT redlock_status redlock_client_abandon_nodes(redlock_client *client);
-
-/* ---------------------------------------------------------------------------------------- locks */
-
-/*
- * Reports from the loop how a request ended, or (redlock_request.on_lost) that a held lock is lost.
- * `lock` is the handle of the request, `arg` the argument passed with the callback. If the handle
- * ends with it (a failed acquisition, a release), it can still be read in the callback, by
- * redlock_explain.
- */
-typedef void redlock_cb(redlock_lock *lock, redlock_status status, void *arg);
+/* ------------------------------------------------------------------------------------- requests */
 
 /*
  * How a key is held. Readers share it with each other only; a writer holds it alone. While readers
@@ -501,7 +541,7 @@ typedef enum redlock_mode {
 } redlock_mode;
 
 /* One acquisition. Initialise with REDLOCK_REQUEST_INIT, then set at least `key`. */
-typedef struct redlock_request {
+struct redlock_request {
     size_t size; /* sizeof(redlock_request): set by the macro */
 
     /*
@@ -620,7 +660,7 @@ typedef struct redlock_request {
      * acquisition and renewal.
      */
     bool watch_key;
-} redlock_request;
+};
 
 /* The defaults of redlock_request. */
 #define REDLOCK_REQUEST_INIT                                                                       \
@@ -638,406 +678,14 @@ typedef struct redlock_request {
             REDLOCK_OPTION(watch_key, false)                                                       \
     }
 
-/*
- * Asks all nodes at once for the key, with a fresh random token for each try (Redlock steps 1 to
- * 5). The key is acquired when a quorum has granted it and, by a fresh reading of the clock, more
- * than min_validity_ms of validity is left. A failed try is released at once on every node that may
- * have granted it.
- *
- * `lock` may be NULL; otherwise *lock is set before the call returns, to NULL by a refusal.
- *
- * `on_acquired` (required) is called with
- *   REDLOCK_OK         the lock is held; the handle is the application's until redlock_release
- *   REDLOCK_EHELD      others hold the key; the nodes that failed, or were too late, could not
- *                      alone have prevented a quorum
- *   REDLOCK_ENOQUORUM  those nodes could
- *   REDLOCK_EACCESS    at once: no quorum is left without nodes that refuse the client's login,
- *                      its database or a right
- *   REDLOCK_EEXPIRED   a quorum granted the key, but too slowly: no validity was left
- *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM
- * Unless the status is REDLOCK_OK, the handle ends with the callback.
- *
- * With wait_ms, the last try begins within wait_ms of the call, and the callback comes at most two
- * node_timeout_ms later; for a fenced lock, one more each time that counters are raised.
- */
-REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client *client,
-                                              const redlock_request *request,
-                                              redlock_cb *on_acquired, void *arg,
-                                              redlock_lock **lock);
-
-/*
- * Cancels an acquisition, and releases the key where it may have been granted: `on_acquired`
- * follows with REDLOCK_ECANCELED. Refused with REDLOCK_EINVAL when the lock is not being acquired
- * any more, with REDLOCK_ECLOSED only inside on_closed.
- */
-REDLOCK_EXPORT redlock_status redlock_cancel(redlock_lock *lock);
-
-/*
- * Extends a held lock: its key is to live `ttl_ms` from now on every node that still has the lock's
- * token. 0: the TTL of the request, or of the last extension that succeeded. Never creates a key,
- * and never shortens the lock. Once it has succeeded, the watchdog renews with ttl_ms.
- *
- * `on_extended` (may be NULL) is called with
- *   REDLOCK_OK         a quorum extended it; validity counts from this call
- *   REDLOCK_ELOST      no quorum has the key any more; on_lost follows
- *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms; the lock keeps the
- *                      validity it had, or gains some when the answers come later
- *   REDLOCK_EEXPIRED   granted, but too slowly
- *   REDLOCK_ENOMEM     it could not be sent; the lock keeps the validity it had
- *   REDLOCK_ECANCELED  the lock was released meanwhile
- *   REDLOCK_ECLOSED
- *
- * Refused with REDLOCK_EBUSY during another extension, REDLOCK_ELOST when the lock is lost, and
- * REDLOCK_EINVAL when it is not held.
- */
-REDLOCK_EXPORT redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms,
-                                             redlock_cb *on_extended, void *arg);
-
-/*
- * Releases a lock, held or lost, on all nodes, and consumes the handle, which must not be used
- * after this call, except inside `on_released`. An extension under way ends with REDLOCK_ECANCELED.
- * A node that cannot be reached is sent the release when it comes back, for one TTL.
- *
- * `on_released` (may be NULL) is called with
- *   REDLOCK_OK         a quorum still had the lock's token: the lock was held to the end
- *   REDLOCK_ELOST      no quorum had it any more: another client may have held the lock too
- *   REDLOCK_ENOQUORUM  not known: not enough nodes answered within node_timeout_ms
- *   REDLOCK_ENOMEM     the release could not be sent: the key is free when its TTL is over
- *
- * Refused with REDLOCK_EINVAL while the lock is being acquired (use redlock_cancel), with
- * REDLOCK_ECLOSED only inside on_closed.
- */
-REDLOCK_EXPORT redlock_status redlock_release(redlock_lock *lock, redlock_cb *on_released,
-                                              void *arg);
-
-/*
- * Returns the time, in ms rounded down, for which the lock is still certain to be held, by a fresh
- * reading of the clock; 0 when it is not held. This is the TTL, less the time since the round that
- * granted it began, less ttl * drift + 2 ms (Redlock step 3).
- */
-REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
-
-/*
- * Returns the fence of a fenced lock, above 0 and below 2^53, from its acquisition to the end of
- * the handle; 0 for any other lock. Write it with each change made under the lock.
- *
- * Each node keeps a counter, "<key>::fence", which a grant sets to the larger of its successor and
- * the time in microseconds. The fence is the largest among the grants, to which the counters of a
- * quorum are raised before the acquisition is reported.
- *
- * A counter more than three days ahead of the nodes' clocks (or of the client's own, if no node
- * reports one) does not count: the vote is REDLOCK_VOTE_ERROR, and its detail names the counter to
- * delete. If all are ahead, delete them at all nodes, and reset what the resource remembers.
- */
-REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
-
-/*
- * Returns the lock's key, of several keys the first: *length bytes, any of which may be NUL;
- * `length` may be NULL. "" when `lock` is NULL. Of a permit: its own key, such as "<key>:3"; while
- * it is being acquired, the key that is tried, valid until the loop goes on.
- */
-REDLOCK_EXPORT const char *redlock_key(const redlock_lock *lock, size_t *length);
-
-/*
- * Returns key number `index`, from 0, in the order of the request, as redlock_key does; NULL when
- * the lock has fewer keys.
- */
-REDLOCK_EXPORT const char *redlock_key_at(const redlock_lock *lock, size_t index, size_t *length);
-
-/* ----------------------------------------------------------------------------- looking at locks */
-
-/* One node's answer about a key. The texts are valid until the callback returns. */
-typedef struct redlock_node_view {
-    const char *node;      /* "127.0.0.1:6379" */
-    bool answered;         /* whether its answer counts: if not, see `detail` */
-    bool held;             /* whether the key is there, with an expiry */
-    const char *owner;     /* redlock_options.owner of the holder, printable; "" */
-    uint64_t ttl_ms;       /* rest of the key's TTL */
-    uint64_t fence;        /* counter of the key; 0: none */
-    const char *detail;    /* why there is no answer, or why the key is no lock; "" */
-    uint32_t readers;      /* readers that share the key; 0: free, or held alone */
-    uint32_t queue_length; /* entries in its wait queue; 0 also if the user may not read it */
-} redlock_node_view;
-
-/* The answers of all nodes, and the result. The texts are valid until the callback returns. */
-typedef struct redlock_view {
-    bool held;                      /* whether a quorum holds it for the same holder or readers */
-    const char *owner;              /* redlock_options.owner of the holder; "" */
-    uint64_t ttl_ms;                /* time for which a quorum still holds it */
-    uint64_t fence;                 /* of the newest completed fenced acquisition; 0: none */
-    const redlock_node_view *nodes; /* in the order of redlock_client_nodes */
-    size_t node_count;              /* number of nodes */
-    uint32_t readers;               /* readers that a quorum lists; `owner` is then "" */
-
-    /*
-     * The wait queue of the key, or, if it is empty, of the semaphore of this name; requests of one
-     * client may share an entry. `queue_length` is the largest number of entries that each node of
-     * a quorum has at least; `queue_owners` are the owners ("": none) of those among the first
-     * eight that a quorum has, in order. More answers could change these fields, whatever the
-     * status.
-     */
-    uint32_t queue_length;
-    const char *const *queue_owners; /* the next to be served first */
-    size_t queue_owner_count;        /* 0 to REDLOCK_MAX_QUEUE_OWNERS, and to `queue_length` */
-} redlock_view;
-
-/*
- * Reports the result of redlock_inspect. `view` is valid until the callback returns. Statuses:
- *   REDLOCK_OK         the nodes that did not answer could not change who holds the key
- *   REDLOCK_ENOQUORUM  they could
- *   REDLOCK_ECLOSED
- */
-typedef void redlock_inspect_cb(redlock_status status, const redlock_view *view, void *arg);
-
-/*
- * Asks all nodes who holds a key and who waits for it, and calls `on_view` (required) within
- * node_timeout_ms. The answer may be out of date when it arrives. Does not wait for lookups of
- * names. `key_length` 0: `key` is a C string.
- */
-REDLOCK_EXPORT redlock_status redlock_inspect(redlock_client *client, const char *key,
-                                              size_t key_length, redlock_inspect_cb *on_view,
-                                              void *arg);
-
-/*
- * Reports the result of redlock_check_fence. Statuses:
- *   REDLOCK_OK         no client had been given a larger fence of the key when the nodes answered
- *   REDLOCK_ELOST      a client was given a larger fence, or is about to be
- *   REDLOCK_ENOQUORUM  not known: too few nodes answered
- *   REDLOCK_ECLOSED
- */
-typedef void redlock_fence_cb(redlock_status status, void *arg);
-
-/*
- * Asks the nodes whether `fence` is still the newest fence of a key, and calls `on_fence`
- * (required) within node_timeout_ms. For a resource that cannot store a number; otherwise use
- * redlock_gate. (As CheckSequencer in "The Chubby lock service for loosely-coupled distributed
- * systems", OSDI 2006, section 2.4.) Does not wait for lookups of names. `key_length` 0: `key` is a
- * C string.
- *
- * A counter that is no number below 2^53 is no answer. A deleted or expired one counts as 0: an old
- * fence may then pass as the newest until the next fenced lock.
- */
-REDLOCK_EXPORT redlock_status redlock_check_fence(redlock_client *client, const char *key,
-                                                  size_t key_length, uint64_t fence,
-                                                  redlock_fence_cb *on_fence, void *arg);
-
-/*
- * The record that a resource keeps with each of its objects, in the same transaction, to refuse
- * holders of lost locks. Initialise with REDLOCK_GATE_INIT.
- */
-typedef struct redlock_gate {
-    uint64_t fence; /* largest fence seen so far */
-} redlock_gate;
-
-/* A gate that has seen no fence. */
-#define REDLOCK_GATE_INIT                                                                          \
-    { 0 }
-
-/* Returns true, and remembers `fence`, unless a larger one was accepted before. */
-static inline bool redlock_gate_admit(redlock_gate *gate, uint64_t fence) {
-    if (fence < gate->fence) {
-        return false;
-    }
-    gate->fence = fence;
-    return true;
-}
-
-/* -------------------------------------------------------------------------------------- reports */
-
-/* One node's answer in the last round of a lock. */
-typedef enum redlock_vote {
-    REDLOCK_VOTE_NONE,        /* no answer when the others had decided */
-    REDLOCK_VOTE_GRANTED,     /* done */
-    REDLOCK_VOTE_DENIED,      /* the key is held by another; for a reader also: others wait */
-    REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string */
-    REDLOCK_VOTE_NO_EXPIRY,   /* the key exists but is no lock: it never expires */
-    REDLOCK_VOTE_MISSING,     /* the key to renew or release was not there */
-    REDLOCK_VOTE_ERROR,       /* the server refused the command, or the login sent before it:
-                                 `detail` is the server's text, or says why */
-    REDLOCK_VOTE_TIMEOUT,     /* no answer within node_timeout_ms */
-    REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see `detail` */
-    REDLOCK_VOTE_REFUSED,     /* nothing was sent: the server refuses the login or the database,
-                                 and `detail` is the server's text */
-    REDLOCK_VOTE_BROKEN,      /* the connection broke: outcome unknown */
-    REDLOCK_VOTE_UNTRUSTED,   /* done, or perhaps done, but the vote does not count: see
-                                 redlock_guards and redlock_request.wait_replicas */
-    REDLOCK_VOTE_LATE         /* done, but the answer came after the round */
-} redlock_vote;
-
-/* One node's vote, and the reason for it. */
-typedef struct redlock_node_report {
-    const char *node;   /* "127.0.0.1:6379" */
-    redlock_vote vote;  /* NONE, if the others had decided before */
-    uint64_t ttl_ms;    /* DENIED: rest of the TTL of the other holder's key, or of the writer's
-                           intent; 0: not known.
-                           UNTRUSTED: time until trusted again; 0: until something else changes */
-    const char *detail; /* ERROR, UNREACHABLE, REFUSED, BROKEN, UNTRUSTED: the reason in words;
-                           "" */
-} redlock_node_report;
-
-/*
- * Fills in up to `capacity` entries of `reports`: the votes of the lock's last round, in the order
- * of redlock_client_nodes. Texts are valid until the current callback returns, or the turn of the
- * loop ends. Returns the number of nodes, which may be more; 0 when `lock` is NULL.
- */
-REDLOCK_EXPORT size_t redlock_report(const redlock_lock *lock, redlock_node_report *reports,
-                                     size_t capacity);
-
-/*
- * Returns one sentence for a log or an operator: what ended the request, and the report of its last
- * round. Valid until the next redlock_explain on the client. Never NULL. See lib/doc/calls.md,
- * Reasons.
- */
-REDLOCK_EXPORT const char *redlock_explain(const redlock_lock *lock);
-
-/* ----------------------------------------------------------------------------------- statistics */
-
-/* Number of buckets of a histogram. */
-#define REDLOCK_HISTOGRAM_BUCKETS 256
-
-/*
- * Durations in log-linear buckets: eight from each power of two of nanoseconds to the next. Bucket
- * i counts durations above the bound of bucket i - 1, up to its own (redlock_histogram_bound_ns);
- * the first all below 1024 ns, the last all above 2^42 ns.
- */
-typedef struct redlock_histogram {
-    uint64_t count;                              /* number of durations */
-    uint64_t sum_ns;                             /* their sum, in nanoseconds */
-    uint64_t buckets[REDLOCK_HISTOGRAM_BUCKETS]; /* durations in each */
-} redlock_histogram;
-
-/*
- * Returns the longest duration, in nanoseconds, of bucket `bucket`; UINT64_MAX for the last, and
- * beyond.
- */
-REDLOCK_EXPORT uint64_t redlock_histogram_bound_ns(size_t bucket);
-
-/*
- * Returns the duration, in nanoseconds, that the share `quantile` (0 to 1) of the durations does
- * not exceed, rounded up to the bound of a bucket. 0 for an empty histogram, or NULL.
- */
-REDLOCK_EXPORT uint64_t redlock_histogram_quantile_ns(const redlock_histogram *histogram,
-                                                      double quantile);
-
-/* Adds the durations of `from` to `into`. */
-REDLOCK_EXPORT void redlock_histogram_merge(redlock_histogram *into, const redlock_histogram *from);
-
-/*
- * Counters of a client since its creation, but for those called "now". A request has its outcome
- * just before `on_acquired` is called; the fields from `pending` to `closed` always add up to
- * `accepted`.
- */
-typedef struct redlock_stats {
-    size_t size; /* sizeof(redlock_stats): set by the caller */
-
-    /* Requests, by their outcome. */
-    uint64_t refused;          /* calls that were refused */
-    uint64_t accepted;         /* calls that were accepted */
-    uint64_t pending;          /* under way now */
-    uint64_t acquired;         /* REDLOCK_OK */
-    uint64_t failed_held;      /* REDLOCK_EHELD */
-    uint64_t failed_no_quorum; /* REDLOCK_ENOQUORUM */
-    uint64_t failed_expired;   /* REDLOCK_EEXPIRED */
-    uint64_t failed_no_access; /* REDLOCK_EACCESS */
-    uint64_t failed_no_memory; /* REDLOCK_ENOMEM */
-    uint64_t canceled;         /* REDLOCK_ECANCELED */
-    uint64_t closed;           /* REDLOCK_ECLOSED */
-    uint64_t tries;            /* tries of all requests */
-
-    /* Held locks. A handover ends one, and begins another. */
-    uint64_t held;         /* locks held now */
-    uint64_t lost_gone;    /* lost: REDLOCK_ELOST */
-    uint64_t lost_expired; /* lost: REDLOCK_EEXPIRED */
-    uint64_t lost_closed;  /* lost: REDLOCK_ECLOSED */
-
-    /* Renewals by the watchdog; not those superseded by a release, an extension or a later one. */
-    uint64_t renewed;         /* succeeded in time */
-    uint64_t renewals_failed; /* failed */
-    uint64_t renewed_late;    /* failed, but succeeded by later answers */
-
-    uint64_t extended;          /* extensions: REDLOCK_OK */
-    uint64_t extensions_failed; /* extensions: any other status */
-
-    /* Releases by the status of `on_released`, counted just before it, also if it is NULL. */
-    uint64_t released;           /* REDLOCK_OK */
-    uint64_t released_gone;      /* REDLOCK_ELOST */
-    uint64_t released_no_quorum; /* REDLOCK_ENOQUORUM */
-    uint64_t released_no_memory; /* REDLOCK_ENOMEM */
-
-    /* The wait queue. */
-    uint64_t pushes;          /* pushed grants that found their request */
-    uint64_t pushes_returned; /* pushed grants that were given back */
-    uint64_t handovers;       /* locks handed over inside the client */
-
-    /* Durations. Each acquired request is in one of `acquire` and `wait`. */
-    redlock_histogram acquire; /* from the call to the acquisition, by the first try, at once */
-    redlock_histogram wait;    /* likewise, of all others: queued, or after a failed try */
-    redlock_histogram renew;   /* from the start of a renewal or extension that succeeded in time
-                                  to the decision */
-    redlock_histogram release; /* from the call, or its turn, to the decision */
-} redlock_stats;
-
-/*
- * Fills in the statistics of a client; set stats->size to sizeof(redlock_stats) before. Allocates
- * nothing, and may be called until `on_closed`. Bytes beyond what this library knows are set to 0.
- * Refused with REDLOCK_EINVAL when the size is below sizeof(size_t).
- */
-REDLOCK_EXPORT redlock_status redlock_client_stats(const redlock_client *client,
-                                                   redlock_stats *stats);
-
-/* Number of counters of votes, with room for new kinds of votes. */
-#define REDLOCK_STATS_VOTES 32
-
-/* Counters of one node since it became a node of the client, but for those called "now". */
-typedef struct redlock_node_stats {
-    size_t size;                /* sizeof(redlock_node_stats): set by the caller */
-    const char *node;           /* as in redlock_node_info */
-    bool connected;             /* whether commands are sent to the node now */
-    bool trusted;               /* whether the node's grants count now */
-    uint64_t connections;       /* connections established, with login */
-    uint64_t disconnected;      /* connections that failed or ended */
-    uint64_t replies;           /* answers, each perhaps for many locks, and messages */
-    uint64_t bytes_sent;        /* as written to the sockets, before TLS */
-    uint64_t bytes_received;    /* as read from the sockets, after TLS */
-    uint64_t forbidden;         /* answers: the ACL refused a right */
-    uint64_t pending_releases;  /* releases that are pending now */
-    uint64_t releases_deferred; /* releases that failed, and became pending */
-    uint64_t releases_retried;  /* pending releases that were answered */
-    uint64_t given_up;          /* releases dropped, and left to the TTL */
-    /*
-     * Votes in rounds of all kinds, by redlock_vote; NONE is not counted. An answer after the
-     * timeout counts in addition to TIMEOUT, a grant as LATE; a pushed grant in addition to its
-     * denial.
-     */
-    uint64_t votes[REDLOCK_STATS_VOTES];
-    /*
-     * Round trips, from the queueing of a command to the reading of its answer: one for each
-     * reading of the socket.
-     */
-    redlock_histogram round_trip;
-} redlock_node_stats;
-
-/*
- * Fills in the statistics of the node at `index`, from 0, in the order of redlock_client_nodes, as
- * redlock_client_stats does. REDLOCK_EINVAL also when there is no such node.
- */
-REDLOCK_EXPORT redlock_status redlock_client_node_stats(const redlock_client *client, size_t index,
-                                                        redlock_node_stats *stats);
-
-/*
- * Receives `length` bytes of text, without a NUL, valid during the call. Must not call the library.
- */
-typedef void redlock_write_cb(const char *text, size_t length, void *arg);
-
-/*
- * Writes the statistics of a client and its nodes in the text format of Prometheus, by calling
- * `write` with one line after the other. Allocates nothing. See lib/doc/statistics.md.
- */
-REDLOCK_EXPORT redlock_status redlock_stats_write(const redlock_client *client,
-                                                  redlock_write_cb *write, void *arg);
-
 #ifdef __cplusplus
 }
 #endif
+
+/* These can also be included alone. */
+#include "redlock/fences.h"
+#include "redlock/inspection.h"
+#include "redlock/nodes.h"
+#include "redlock/statistics.h"
 
 #endif

@@ -3,6 +3,9 @@
  * enumerator of each enum, each callback's type. Compiled with warnings as errors; the output is
  * not used.
  */
+#ifdef FIRST
+#include FIRST /* a header that redlock.h includes */
+#endif
 #include <redlock.h>
 
 static int calls;
