@@ -367,28 +367,10 @@ typedef enum redlock_handover {
 } redlock_handover;
 
 /*
- * The checks that decide whether a node's votes count, because a node that has forgotten a lock
- * grants it again. A node's grants and renewals do not count (its vote is REDLOCK_VOTE_UNTRUSTED)
- * for max_ttl_ms after one of these events, and rounds under way discard its earlier grants:
- *
- *   - The server was restarted. ("Distributed Locks with Redis", section "Performance, crash
- *     recovery and fsync", asks the operator to delay restarts instead.)
- *   - The memory is new, or was emptied, exchanged (SWAPDB), or restored from a snapshot, as
- *     REDLOCK_MARKER_KEY shows.
- *   - The server's clock moved against the client's by more than `drift` allows.
- *   - The server was a replica.
- *
- * The client checks a node on each connection and once a second. Each event but a restart can go
- * undetected for 1 s, on a slow connection for 2 s and node_timeout_ms. Never detected are the
- * deletion of single keys; a snapshot younger than the marker's last write, loaded by a running
- * server; what is undone before any client checks; a SWAPDB with a database that has a copy of the
- * marker; a time as a replica, if repl-backlog-ttl is below 3 s; and, by a new client, an earlier
- * clock jump, or an exchange for a memory with a marker of the same run.
- *
- * "?durable=yes" in a node's URI waives the first two checks, for a server that loses nothing
- * (appendfsync always) and is never made a replica. Where INFO is allowed, a replica never counts,
- * and a server listed twice counts once. All clients of a key must agree on max_ttl_ms, with guards
- * on. See lib/doc/operating.md, Which votes count.
+ * The checks that decide whether a node's votes count. A node that may have forgotten a lock, after
+ * a restart, a loss or exchange of its memory, a clock jump or a time as a replica, does not vote
+ * (REDLOCK_VOTE_UNTRUSTED) for max_ttl_ms, on which all clients of a key must agree, with guards
+ * on. For events that are noticed late or never, see lib/doc/operating.md, Which votes count.
  */
 typedef enum redlock_guards {
     REDLOCK_GUARDS_ON, /* a node that does not permit INFO, TIME or the marker is not trusted */
@@ -405,8 +387,9 @@ struct redlock_options {
      *     redis://[user[:password]@]host[:port][/db]
      *     unix://[user:password@]/path[?db=n]
      * with %XX escapes, and IPv6 addresses in brackets; rediss:// is redis:// over TLS.
-     * ":password@" is for the default user. Port 6379 and db 0 unless given. ?durable=yes: see
-     * redlock_guards. Two URIs with the same host, port and db, or socket and db, are refused.
+     * ":password@" is for the default user. Port 6379 and db 0 unless given. ?durable=yes
+     * waives the guards of restarts and memory: see lib/doc/operating.md, Which votes count. Two
+     * URIs with the same host, port and db, or socket and db, are refused.
      */
     const char *const *nodes;
     size_t node_count; /* 1 to REDLOCK_MAX_NODES */
@@ -526,13 +509,9 @@ struct redlock_options {
 /* ------------------------------------------------------------------------------------- requests */
 
 /*
- * How a key is held. Readers share it with each other only; a writer holds it alone. While readers
- * hold it, its value is REDLOCK_SHARED_VALUE, and the sorted set "<key>::readers" has their
- * expiries; foreign clients find the key taken. Requests that queue have one wait queue in all
- * modes. A writer that polls leaves an intent, "<key>::writer", which keeps new readers out until
- * its next try. See examples/readers.md.
- *
- * Readers and writers have one key, neither `keys` nor `permits`; readers have no `min_hold_ms`.
+ * How a key is held. Readers share it with each other only; foreign clients find it taken. Requests
+ * that queue have one wait queue in all modes. Readers and writers have one key, neither `keys` nor
+ * `permits`; readers have no `min_hold_ms`. See examples/readers.md.
  */
 typedef enum redlock_mode {
     REDLOCK_EXCLUSIVE, /* one holder; if it does not queue, readers may keep it out for ever */
