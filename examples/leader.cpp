@@ -9,7 +9,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <redlock.hpp>
+#include <redlock/coroutines.hpp>
 
 using namespace std::chrono_literals;
 

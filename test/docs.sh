@@ -333,11 +333,13 @@ check_c_blocks() { # PAGE
 # ------------------------------------------------------------------------------------- C++ blocks
 
 wrap_cpp() { # STANDARD BLOCK
-    printf '#include <cstdio>\n#include <redlock.hpp>\n'
+    echo '#include <cstdio>'
     if [ "$1" = c++17 ]; then
+        echo '#include <redlock.hpp>'
         echo 'void fragment(redlock::client &client, redlock::lock &held);'
         echo 'void fragment(redlock::client &client, redlock::lock &held) {'
     else
+        echo '#include <redlock/coroutines.hpp>'
         echo 'using namespace std::chrono_literals;'
         echo 'void write(std::uint64_t fence);'
         echo 'redlock::task fragment(redlock::client &client);'

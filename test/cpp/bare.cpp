@@ -1,9 +1,15 @@
-/* redlock.hpp without exceptions and RTTI: all of it compiles, and empty objects refuse calls. */
+/*
+ * redlock.hpp, and in C++20 its coroutines, without exceptions and RTTI: all of it compiles, and
+ * empty objects refuse calls.
+ */
 #include <redlock.hpp>
+#if __cplusplus >= 202002L
+#include <redlock/coroutines.hpp>
+#endif
 
 using redlock::status;
 
-#if REDLOCK_HAS_COROUTINES
+#ifdef REDLOCK_COROUTINES_HPP
 static redlock::task await_all(redlock::client &client, redlock::lock &lock) {
     redlock::acquisition got = co_await client.acquire({}, redlock::on_lost{[](status) {}});
     status all[] = {co_await lock.release(),
@@ -39,7 +45,7 @@ int main() {
     options.on_exception = [](const std::exception_ptr &) {};
     redlock::client client = redlock::client::create(nullptr, options);
     redlock::lock lock;
-#if REDLOCK_HAS_COROUTINES
+#ifdef REDLOCK_COROUTINES_HPP
     redlock::task task =
         client.start(await_all(client, lock)); /* not started: there is no client */
 #endif

@@ -1,16 +1,13 @@
 /*
- * redlock.hpp with coroutines: awaited results, coroutines that are destroyed while they wait,
+ * redlock/coroutines.hpp: awaited results, coroutines that are destroyed while they wait,
  * tasks, and exceptions in them.
  */
 #include "memory.h"
 #include "world.h"
 
 #include <memory>
+#include <redlock/coroutines.hpp>
 #include <stdexcept>
-
-#if !REDLOCK_HAS_COROUTINES
-#error "a compiler of C++20 without coroutines"
-#endif
 
 using redlock::status;
 using namespace std::chrono_literals;

@@ -1,6 +1,9 @@
-/* The smallest program that uses the installed redlock.hpp: see use.c. */
+/* The smallest program that uses the installed headers of C++: see use.c. */
 #include <cstdio>
 #include <redlock.hpp>
+#if __cplusplus >= 202002L
+#include <redlock/coroutines.hpp>
+#endif
 
 int main() {
     redlock::error error;
