@@ -4,7 +4,7 @@
 #     sh test/docs.sh BUILD_FOLDER
 #
 #   links     each relative link names a file that exists, each anchor a heading of its page
-#   words     README.md has at most 1,000
+#   words     README.md has at most 800, the comments of the headers of C together 5,500
 #   numbers   each row of the table "Numbers" in test/README.md: the command prints the number, and
 #             no page has another number for these things
 #   commands  README.md: each `sh` block runs, in a copy of the sources, with a temporary folder in
@@ -426,6 +426,40 @@ check_numbers() {
     report "there is a table of numbers"
 }
 
+# ------------------------------------------------------------------------------------------ words
+
+# words_of_comments FILE...: prints the number of words in comments of C
+words_of_comments() {
+    cat "$@" | awk '
+        {
+            rest = $0
+            while (rest != "") {
+                end = index(rest, is_inside ? "*/" : "/*")
+                text = end ? substr(rest, 1, end - 1) : rest
+                if (is_inside) {
+                    sub(/^ *\*( |$)/, "", text)
+                    count += split(text, words)
+                }
+                rest = end ? substr(rest, end + 2) : ""
+                is_inside = end ? !is_inside : is_inside
+            }
+        }
+        END { print count + 0 }'
+}
+
+check_words() {
+    words=$(wc -w <README.md)
+    [ "$words" -le 800 ] || problem "$words words"
+    report "README.md has at most 800 words"
+    # The names of headers have no blanks.
+    # shellcheck disable=SC2046
+    words=$(words_of_comments $(find include -name '*.h'))
+    if [ "$words" -le 1000 ] || [ "$words" -gt 5500 ]; then
+        problem "$words words"
+    fi
+    report "the headers of C have at most 5,500 words of comment"
+}
+
 # -------------------------------------------------------------------------------------------------
 
 : >"$work/problems"
@@ -434,9 +468,7 @@ copy_sources
 for page in $pages; do
     check_links "$page"
 done
-words=$(wc -w <README.md)
-[ "$words" -le 800 ] || problem "$words words"
-report "README.md has at most 800 words"
+check_words
 check_readme_commands
 for page in $pages; do
     [ "$page" = README.md ] || check_commands "$page"
