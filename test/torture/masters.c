@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <redlock.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -34,10 +35,14 @@
 
 #define CHANNEL_MAX 64
 
+/* The maximum of the masters' descriptors, links included. */
+#define DESCRIPTORS_MAX 256
+
 struct link {
     LIST_ENTRY(link) link;
     struct master *master;
     int fd;
+    bool is_readable;          /* in this turn */
     bool is_known;             /* has logged in */
     bool is_mute;              /* an answer was withheld, so a later one would be mistaken for it */
     char channel[CHANNEL_MAX]; /* the channel to which it has subscribed; "": none */
@@ -49,6 +54,7 @@ struct master {
     int reservation; /* the socket that reserves the port */
     int listener;    /* -1 while stopped */
     struct unix_listener unix_listener;
+    bool is_called, is_called_at_unix; /* whether a client connects in this turn */
     enum manner manner;
     bool watches; /* whether the next direct change of a key must be notified */
     struct store store;
@@ -349,6 +355,7 @@ static bool accept_from(struct master *master, int listener) {
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     link->fd = fd;
     link->master = master;
+    link->is_readable = true; /* not known yet */
     CHECK(fake_connection_init(&link->connection));
     LIST_INSERT_HEAD(&master->links, link, link);
     return true;
@@ -379,19 +386,50 @@ static bool serve(struct link *link) {
 
 static bool master_turn(struct master *master) {
     struct link *link, *next;
-    bool was_busy = accept_from(master, master->listener);
-    was_busy |= accept_from(master, master->unix_listener.socket);
+    bool was_busy = master->is_called && accept_from(master, master->listener);
+    was_busy |= master->is_called_at_unix && accept_from(master, master->unix_listener.socket);
     for (link = LIST_FIRST(&master->links); link != NULL; link = next) {
         next = LIST_NEXT(link, link);
-        was_busy |= master->manner != MANNER_DEAF && serve(link);
+        was_busy |= master->manner != MANNER_DEAF && link->is_readable && serve(link);
     }
     return was_busy;
 }
 
+/*
+ * Finds what arrived for all masters with one system call, because in most turns nothing did.
+ * Returns whether anything did. Clients do not run during a turn, so nothing arrives later in it.
+ */
+static bool look_for_arrivals(void) {
+    struct pollfd fds[DESCRIPTORS_MAX];
+    bool *flags[DESCRIPTORS_MAX];
+    unsigned count = 0;
+    for (struct master *master = masters; master < masters + MASTERS_COUNT; master++) {
+        CHECK(count + 2 <= DESCRIPTORS_MAX);
+        fds[count] = (struct pollfd){.fd = master->listener, .events = POLLIN};
+        flags[count++] = &master->is_called;
+        fds[count] = (struct pollfd){.fd = master->unix_listener.socket, .events = POLLIN};
+        flags[count++] = &master->is_called_at_unix;
+        for (struct link *link = LIST_FIRST(&master->links); link != NULL;
+             link = LIST_NEXT(link, link)) {
+            CHECK(count < DESCRIPTORS_MAX);
+            fds[count] = (struct pollfd){.fd = link->fd, .events = POLLIN};
+            flags[count++] = &link->is_readable;
+        }
+    }
+    int arrivals = poll(fds, count, 0);
+    CHECK(arrivals >= 0);
+    for (unsigned i = 0; i < count; i++) {
+        *flags[i] = fds[i].revents != 0;
+    }
+    return arrivals > 0;
+}
+
 bool masters_turn(void) {
     bool was_busy = false;
-    for (unsigned i = 0; i < MASTERS_COUNT; i++) {
-        was_busy |= master_turn(&masters[i]);
+    if (look_for_arrivals()) {
+        for (unsigned i = 0; i < MASTERS_COUNT; i++) {
+            was_busy |= master_turn(&masters[i]);
+        }
     }
     return was_busy;
 }
