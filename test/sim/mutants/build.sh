@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the simulator with one deliberate bug: edits a copy of the library's sources (mutate.awk),
-# embeds its scripts again, compiles the changed files, and links them before all others.
+# embeds its scripts again if they change, compiles the changed files, and links them before all
+# others. Nobody debugs a mutant, so debugging information is left out.
 #
 #     build.sh CC ROOT MUTANT OUTPUT FOLDER OBJECTS-AND-LIBRARIES...
 #
@@ -22,13 +23,19 @@ cp -R "$root/lib" "$root/include" "$folder"
 # shellcheck disable=SC2046
 changed=$(cd "$folder" && awk -f "$here/mutate.awk" "$mutant" \
     $(find lib -name '*.[ch]' -o -name '*.lua' | sort))
-scripts=lib/wire/script_texts.c
-sh "$folder/lib/wire/scripts/embed.sh" "$folder" "$folder/$scripts" \
-    "$folder"/lib/wire/scripts/*.lua
-changed=$(echo "$changed" | sed "s|.*\.lua\$|$scripts|" | sort -u)
+# Scripts are assembled from files in Lua and from headers.
 case $changed in
-*.h*) # all that may include it: all sources except the outside, which the simulator replaces
-    changed=$(cd "$folder" && find lib -name '*.c' ! -path 'lib/io/*')
+*.lua* | *.h*)
+    scripts=lib/wire/script_texts.c
+    sh "$folder/lib/wire/scripts/embed.sh" "$folder" "$folder/$scripts" \
+        "$folder"/lib/wire/scripts/*.lua
+    changed=$(echo "$changed" | sed "s|.*\.lua\$|$scripts|" | sort -u)
+    ;;
+esac
+case $changed in
+*.h*) # and all sources that include it, except the outside, which the simulator replaces
+    changed=$(cd "$folder" && find lib -name '*.[ch]' ! -path 'lib/io/*.c' -exec \
+        awk -v changed="$changed" -f "$here/includers.awk" {} +)
     ;;
 esac
 
@@ -37,10 +44,10 @@ for source in $changed; do
     object=$folder/$(echo "$source" | tr / _).o
     # $cc may be a list of words.
     # shellcheck disable=SC2086
-    $cc -std=gnu11 -D_GNU_SOURCE -O1 -g -w -I"$folder/lib" -I"$folder/include" \
+    $cc -std=gnu11 -D_GNU_SOURCE -O1 -w -I"$folder/lib" -I"$folder/include" \
         -c "$folder/$source" -o "$object"
     objects="$objects $object"
 done
 # shellcheck disable=SC2086
-$cc -o "$output" $objects "$@"
+$cc -Wl,--strip-debug -o "$output" $objects "$@"
 rm -rf "$folder"
