@@ -14,7 +14,8 @@
 #     --valgrind      run each test under valgrind
 #     --suite NAME    run only this suite: unit, install, integration, memcheck and cpp (of
 #                     integration), sim, worlds (of sim), mutants, model, torture, fuzz, chaos,
-#                     command, gateway, examples, cases (of examples), docs, drawn (worlds)
+#                     command, mixed (of command), gateway, examples, cases (of examples), docs,
+#                     drawn (worlds). Without --werror builds only what it needs
 #
 # CC and CXX name the compilers for a new folder. TEST_ARGS is passed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.
@@ -28,6 +29,7 @@ setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled -Dcpp=enabled -Dgatewa
     -Dsqlite=enabled'
 run=${TEST_ARGS:-}
 all=no
+werror=no
 sanitize=no
 coverage=no
 valgrind='valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
@@ -40,7 +42,10 @@ while [ $# -gt 0 ]; do
         build=$2
         shift
         ;;
-    --werror) setup="$setup --werror" ;;
+    --werror)
+        werror=yes
+        setup="$setup --werror"
+        ;;
     --sanitize)
         sanitize=yes
         setup="$setup -Db_sanitize=address,undefined -Db_lundef=false"
@@ -93,9 +98,34 @@ yes,*) setup="$setup -Dmutants=true" ;;
     echo "drawn by the commit: part $part of mutants and torture"
     ;;
 esac
+# With --werror all is built, for its warnings; docs names any program.
+only_needed=no
+case $werror," $run " in
+yes,* | *' --suite docs '*) ;;
+*' --suite '*) only_needed=yes ;;
+esac
 # Many tests wait more than they work, so more of them run at once than there are cores.
 export MESON_TESTTHREADS="${MESON_TESTTHREADS:-$(($(nproc) * 3))}"
 export NINJA_STATUS='[%f/%t, %e s] '
+
+# list_needed: prints the files that the tests of the chosen suites need, and those to install
+list_needed() {
+    # $run is a list of words.
+    # shellcheck disable=SC2086
+    meson introspect "$build" --tests --targets | python3 -c '
+import json, os, sys
+
+build, words = os.path.realpath(sys.argv[1]), sys.argv[2:]
+suites = {name for option, name in zip(words, words[1:]) if option == "--suite"}
+known = json.load(sys.stdin)
+needed = set()
+for test in known["tests"]:
+    if suites & {suite.split(":")[-1] for suite in test["suite"]}:
+        needed.update(test["depends"])
+for target in known["targets"]:
+    if target["id"] in needed or target["installed"]:
+        print(os.path.relpath(target["filename"][0], build))' "$build" $run
+}
 
 compile() {
     if [ -f "$build/meson-private/coredata.dat" ]; then
@@ -105,7 +135,11 @@ compile() {
     else
         # shellcheck disable=SC2086
         meson setup "$build" $setup
-    fi && meson compile -C "$build" --ninja-args="$targets"
+    fi || return
+    if [ "$only_needed" = yes ]; then
+        targets=$(list_needed | paste -sd , -)
+    fi
+    meson compile -C "$build" --ninja-args="$targets"
 }
 
 # run_tests ARGUMENT...: runs `meson test` and reports its progress once in half a minute
