@@ -49,7 +49,7 @@ check_content() {
 }
 
 build_and_test() {
-    meson setup "$folder/again" "$tree" -Dtests=enabled -Dmutants=false &&
+    meson setup "$folder/again" "$tree" -Dbuildtype=plain -Dtests=enabled -Dmutants=false &&
         ninja -C "$folder/again" test/unit/uri examples/redlock/redlock &&
         meson test -C "$folder/again" --no-rebuild uri &&
         "$folder/again/examples/redlock/redlock" --version
