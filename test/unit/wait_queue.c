@@ -108,10 +108,38 @@ static void test_the_dead_give_a_waiter_that_hangs_no_more_time(void **state) {
     }
 }
 
+/*
+ * Readers hold the key, and dead writers are ahead of another reader: its poll removes 64 of them,
+ * and the calls that follow at once the others.
+ */
+static void test_calls_that_go_on_remove_the_dead_ahead_of_a_reader(void **state) {
+    (void)state;
+    struct script_server server;
+    char ticket[32];
+    script_server_start(&server);
+    struct reply reply = share(&server, HOLDER);
+    assert_true(script_server_granted(&reply));
+    for (unsigned i = 1; i <= 200; i++) {
+        put(&server, i, DEAF, 'w');
+    }
+    script_server_ticket(&server, ticket);
+    assert_false(is_admitted(&server, ticket)); /* enters the queue */
+    assert_false(is_admitted(&server, ticket));
+    assert_int_equal(server.pushes, 0);
+    for (unsigned calls = 1; calls <= 3; calls++) {
+        reply = CALL(&server, SCRIPT_PASS, "1", KEY, "r");
+        assert_string_equal(reply.text, calls < 3 ? "y+" : "y");
+    }
+    reply = RUN(&server, "ZSCORE", KEY READERS_SUFFIX, READER);
+    assert_int_equal(reply.type, REPLY_STRING);
+    store_finish(&server.store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_of_many_ahead_those_that_listen_count),
         cmocka_unit_test(test_the_dead_give_a_waiter_that_hangs_no_more_time),
+        cmocka_unit_test(test_calls_that_go_on_remove_the_dead_ahead_of_a_reader),
     };
     return cmocka_run_group_tests_name("wait_queue", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 -- PASS goes on where a call stopped at its bound on queue entries (parts/queue.lua): it passes each
--- free key to the first waiter, admits the readers that are first in the queue where readers hold
--- the key, and offers the free permits of a semaphore.
+-- free key to the first waiter, and offers the free permits of a semaphore. Where readers hold the
+-- key, it removes the dead ahead of a live writer, which it notifies to ask again, or of readers,
+-- which it admits.
 --
 -- keys:      key
 -- arguments: form
@@ -20,6 +21,10 @@ end
 local function pass_key(key)
   local value = redis.pcall('get', key)
   if value == '@REDLOCK_SHARED_VALUE@' then
+    if not lacks_time() then
+      local seconds, micros = unpack(redis.call('time'))
+      announce(key, seconds * 1000000 + micros, redis.call('pttl', key))
+    end
     pass(key, value)
   elseif value == false and pass(key, '') ~= true then
     redis.call('del', key)
