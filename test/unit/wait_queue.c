@@ -6,7 +6,6 @@
 
 #include "script_server.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +13,7 @@
 #define TTL "50000"
 #define RESERVATION_MS 1000
 
-/* Values: of a holder, of a waiter that is put into the queue by its number, of two that ask. */
+/* The values of the client that holds the key, and of those that ask for it. */
 #define VALUE(digit) digit "000000000000000000000000000000000000000"
 #define HOLDER VALUE("a")
 #define WRITER VALUE("b")

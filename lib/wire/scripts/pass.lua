@@ -21,10 +21,8 @@ end
 local function pass_key(key)
   local value = redis.pcall('get', key)
   if value == '@REDLOCK_SHARED_VALUE@' then
-    if not lacks_time() then
-      local seconds, micros = unpack(redis.call('time'))
-      announce(key, seconds * 1000000 + micros, redis.call('pttl', key))
-    end
+    local read = redis.pcall('time')
+    if not read.err then announce(key, read[1] * 1000000 + read[2], redis.call('pttl', key)) end
     pass(key, value)
   elseif value == false and pass(key, '') ~= true then
     redis.call('del', key)

@@ -93,13 +93,13 @@ local function push(key, value, channel, expiry, clock, number, names)
 end
 
 -- Returns whether the first waiter was notified to ask again, and has not done so for `ms`: its
--- process hangs. Otherwise records the time of this notification, replacing `told`: also when
--- `told` is further ahead than a new record would be, because the clock was set back.
-local function is_overdue(key, told, value, ms, clock)
-  local till, who = string.match(told or '', '^told (%d+) (%S+)$')
+-- process hangs. Otherwise records the time of this notification, replacing `record`: also when
+-- `record` is further ahead than a new one would be, because the clock was set back.
+local function is_overdue(key, record, value, ms, clock)
+  local till, who = string.match(record or '', '^told (%d+) (%S+)$')
   local most = clock / 1000 + ms
   if who == value and tonumber(till) <= most + 1 then return tonumber(till) <= clock / 1000 end
-  if told then remove(key, told) end
+  if record then remove(key, record) end
   local due = string.format('told %.0f %s', most, value)
   redis.pcall('zadd', queue_of(key), 0, due)
   return false
@@ -113,8 +113,8 @@ local function announce(key, clock, ms)
   -- A client asks within 17/16 of a reservation after a notification (core/queue.c). If one hangs
   -- (its record is due), others on its host may hang too, so the next has less time. If it lives
   -- and lost its entry too early, its next poll restores the entry with the old ticket.
-  local entry, _, told = first_of(key)
-  local till = tonumber(string.match(told or '', '^told (%d+)'))
+  local entry, _, record = first_of(key)
+  local till = tonumber(string.match(record or '', '^told (%d+)'))
   local silent = till and till <= clock / 1000 and 1 / 4 or @SILENT_RESERVATIONS@
   while entry and open_ms(entry, clock / 1000) <= 0 do
     if not may_handle() then return true end
@@ -122,7 +122,7 @@ local function announce(key, clock, ms)
     local heard = 0
     -- The dead leave the record alone: it may be that of the first waiter after them.
     if value and not is_deaf(channel) then
-      if is_overdue(key, told, value, silent * reservation, clock) then
+      if is_overdue(key, record, value, silent * reservation, clock) then
         silent = 1 / 4
       else
         heard = push(key, value, channel, 0, clock, ms)
@@ -130,7 +130,7 @@ local function announce(key, clock, ms)
     end
     if heard ~= 0 then return heard and true end
     if not remove(key, entry) then return false end
-    entry, _, told = first_of(key)
+    entry, _, record = first_of(key)
   end
   return false
 end
@@ -187,8 +187,8 @@ end
 
 -- Records that the first waiter has asked again, as it may have been notified to (announce).
 local function has_asked(key, token)
-  local _, _, told = first_of(key)
-  if told and string.match(told, '^told %d+ (%S+)$') == token then remove(key, told) end
+  local _, _, record = first_of(key)
+  if record and string.match(record, '^told %d+ (%S+)$') == token then remove(key, record) end
 end
 
 -- Returns the number of waiters ahead that listen, given the number of entries ahead: all of 16, and
