@@ -92,11 +92,11 @@ uint64_t outbox_entry_ticket(const redlock_lock *lock) {
     return lock->wait != NULL ? lock->wait->entry_ticket : 0;
 }
 
-/* Creates an operation for the lock; `permits` is of operation_create. NULL: out of memory. */
-static struct operation *create_operation(const redlock_lock *lock, const char *token,
-                                          uint32_t permits) {
-    struct operation *operation = operation_create(&lock->locks->rounds->operations,
-                                                   lock_kind(lock), lock->key, token, permits);
+/* Creates an operation for a key of the lock, as operation_create does. NULL: out of memory. */
+static struct operation *create_operation(const redlock_lock *lock, struct key *key,
+                                          const char *token, uint32_t permits) {
+    struct operation *operation =
+        operation_create(&lock->locks->rounds->operations, lock_kind(lock), key, token, permits);
     if (operation != NULL) {
         operation->request = lock->request;
         operation->nodes = members_all(lock->locks->members);
@@ -251,13 +251,17 @@ static struct operation *next_operation(redlock_lock *lock, const struct lease_u
     if (is_try && !prepare_try(lock, update)) {
         return NULL;
     }
-    if (lock->operation != NULL && !is_try) { /* the token of the latest try */
+    struct key *key = lock->key;
+    if (lock->operation != NULL && !is_try) {
+        /* Of the latest try that was sent: one for another permit may have failed without memory.
+         */
+        key = lock->operation->arguments.key;
         token = lock->operation->arguments.value;
     } else {
         token_unpack(unpacked, lock->token);
     }
     struct operation *operation =
-        create_operation(lock, token, is_try ? lock->lease.terms->permits : 0);
+        create_operation(lock, key, token, is_try ? lock->lease.terms->permits : 0);
     if (operation != NULL) {
         begin_operation(lock, update, now, operation);
     }
@@ -287,7 +291,7 @@ void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64
         return;
     }
     token_unpack(token, lock->token);
-    struct operation *operation = create_operation(lock, token, 0);
+    struct operation *operation = create_operation(lock, lock->key, token, 0);
     if (operation != NULL) {
         operation_begin(operation, ROUND_ACQUIRE, now, update->top_up_ttl, 0);
         operation->arguments.ttl_ms = node_ttl_ms(lock, update->top_up_ttl);

@@ -245,11 +245,11 @@ void check_kept_out(struct checker *checker, struct master *master, unsigned key
     const struct member *first = first_of(checker, master, key);
     uint32_t number = first != NULL ? check_token_of(checker, first->name, 40) : NO_TOKEN;
     uint64_t now = checker->world->now;
-    /* A call that stops at its bound, among dead waiters, keeps readers out and notifies nobody. */
+    /* A call that stops at its bound among dead waiters keeps readers out, and gets to nobody. */
     bool is_notified = first != NULL && head_of(checker, master, key) == first;
     if (number == NO_TOKEN || silence->token != number) {
         *silence = (struct silence){.token = is_notified ? number : NO_TOKEN, .since = now};
-    } else if (now - silence->since > 5 * reservation_of(first) + 500 * MS &&
+    } else if (is_notified && now - silence->since > 5 * reservation_of(first) + 500 * MS &&
                !checker->server_clocks_jump) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "node %u keeps readers of key %u out for token %" PRIu32
