@@ -305,7 +305,7 @@ static redlock_client *create_client(const struct held *held) {
     if (options.max_ttl_ms < held->settings->ttl_ms) {
         options.max_ttl_ms = held->settings->ttl_ms;
     }
-    return client_create(held->base, masters_uris(masters), masters_count(masters), options);
+    return client_create(held->base, held->settings->nodes, masters_count(masters), options);
 }
 
 /*

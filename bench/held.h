@@ -18,7 +18,8 @@ struct masters;
 
 struct held_settings {
     struct masters *masters;
-    size_t locks; /* number of locks, each on a key of its own */
+    const char *const *nodes; /* URIs of the masters, for the client */
+    size_t locks;             /* number of locks, each on a key of its own */
     uint64_t ttl_ms;
     double duration_s; /* time held, from the instant at which all are held */
     uint64_t busy_ms;  /* time for which the application blocks the loop once; 0: none */

@@ -7,9 +7,9 @@
 #include "crew.h"
 #include "held.h"
 #include "load.h"
-#include "masters.h"
 #include "measure.h"
 #include "options.h"
+#include "relay.h"
 #include "report.h"
 #include "servers.h"
 
@@ -31,10 +31,18 @@ static const struct load_kind *const load_kinds[] = {
     [LOAD_EPOLL] = &epoll_load,
 };
 
+/* The nodes of a run. */
+struct nodes {
+    const char *const *uris; /* by way of the relay, if there is one */
+    size_t count;
+    struct servers *servers; /* NULL: others have started them */
+};
+
 static int hold_and_report(struct event_base *base, const struct options *options,
-                           struct masters *masters) {
+                           const struct nodes *nodes) {
     const struct held_settings settings = {
-        .masters = masters,
+        .masters = servers_masters(nodes->servers),
+        .nodes = nodes->uris,
         .locks = options->held,
         .ttl_ms = options->ttl_ms,
         .duration_s = options->duration_s,
@@ -48,16 +56,16 @@ static int hold_and_report(struct event_base *base, const struct options *option
     if (held_run(base, &settings, &result) != 0) {
         return EXIT_FAILURE;
     }
-    reported =
-        options->json ? report_held_json(&settings, &result) : report_held_text(&settings, &result);
+    reported = options->json ? report_held_json(options, &settings, &result)
+                             : report_held_text(options, &settings, &result);
     return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int contend_and_report(struct event_base *base, const struct options *options,
-                              const struct masters *masters) {
+                              const struct nodes *nodes) {
     const struct contend_settings settings = {
-        .nodes = masters != NULL ? masters_uris(masters) : options->nodes,
-        .node_count = masters != NULL ? masters_count(masters) : options->node_count,
+        .nodes = nodes->uris,
+        .node_count = nodes->count,
         .clients = options->clients,
         .processes = options->processes,
         .keys = options->keys,
@@ -73,19 +81,19 @@ static int contend_and_report(struct event_base *base, const struct options *opt
     if (contend_run(base, &settings, &result) != 0) {
         return EXIT_FAILURE;
     }
-    reported = options->json ? report_contend_json(&settings, &result)
-                             : report_contend_text(&settings, &result);
+    reported = options->json ? report_contend_json(options, &settings, &result)
+                             : report_contend_text(options, &settings, &result);
     return reported == 0 && result.errors == 0 && result.acquisitions > 0 ? EXIT_SUCCESS
                                                                           : EXIT_FAILURE;
 }
 
 static int cycle_and_report(struct event_base *base, const struct options *options,
-                            const struct servers *servers) {
+                            const struct nodes *nodes) {
     const struct load_kind *kind = load_kinds[options->load];
     struct measure_settings settings = {
-        .nodes = servers != NULL ? servers_uris(servers) : options->nodes,
-        .node_count = servers != NULL ? servers_count(servers) : options->node_count,
-        .servers = servers,
+        .nodes = nodes->uris,
+        .node_count = nodes->count,
+        .servers = nodes->servers,
         .in_flight = options->in_flight,
         .rate = (double)options->rate,
         .hold_us = options->hold_us,
@@ -113,24 +121,50 @@ static int cycle_and_report(struct event_base *base, const struct options *optio
     return outcome == 0 && result.errors == 0 && result.cycles > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int run_mode(struct event_base *base, const struct options *options,
+                    const struct nodes *nodes) {
+    if (options->contend) {
+        return contend_and_report(base, options, nodes);
+    }
+    if (options->held > 0) {
+        return hold_and_report(base, options, nodes);
+    }
+    return cycle_and_report(base, options, nodes);
+}
+
+/* Starts the relay, if one is needed, and runs the mode. */
+static int run_relayed(struct event_base *base, const struct options *options,
+                       struct nodes *nodes) {
+    struct relay *relay;
+    int outcome;
+
+    if (!options->relayed) {
+        return run_mode(base, options, nodes);
+    }
+    relay = relay_start(nodes->uris, nodes->count, &options->delays);
+    if (relay == NULL) {
+        return EXIT_FAILURE;
+    }
+    nodes->uris = relay_uris(relay);
+    outcome = run_mode(base, options, nodes);
+    relay_finish(relay);
+    return outcome;
+}
+
 static int run(struct event_base *base, const struct options *options) {
-    struct servers *servers = NULL;
+    struct nodes nodes = {.uris = options->nodes, .count = options->node_count};
     int outcome;
 
     if (options->spawn > 0) {
-        servers = servers_start(options->spawn, options->null_masters);
-        if (servers == NULL) {
+        nodes.servers = servers_start(options->spawn, options->null_masters);
+        if (nodes.servers == NULL) {
             return EXIT_FAILURE;
         }
+        nodes.uris = servers_uris(nodes.servers);
+        nodes.count = servers_count(nodes.servers);
     }
-    if (options->contend) {
-        outcome = contend_and_report(base, options, servers_masters(servers));
-    } else if (options->held > 0) {
-        outcome = hold_and_report(base, options, servers_masters(servers));
-    } else {
-        outcome = cycle_and_report(base, options, servers);
-    }
-    servers_finish(servers);
+    outcome = run_relayed(base, options, &nodes);
+    servers_finish(nodes.servers);
     return outcome;
 }
 

@@ -24,6 +24,7 @@
 #define MAX_THREADS 256
 #define MAX_KEYS 10000000
 #define MAX_EXPONENT 10
+#define MAX_DELAY_MS 60000
 
 #define DEFAULT_IN_FLIGHT 64
 #define DEFAULT_TTL_MS 10000
@@ -31,6 +32,7 @@
 #define DEFAULT_CLIENTS 16
 #define DEFAULT_HOLD_US 1000
 #define DEFAULT_EXPONENT 0.99
+#define DEFAULT_LATE_MS 200
 
 static const char help[] =
     "Usage: redlock-bench --spawn N | --nodes URI,URI,... [options]\n"
@@ -45,6 +47,12 @@ static const char help[] =
     "  --null-masters    those cost next to nothing, store nothing, and grant everything\n"
     "  --nodes URI,...   use these masters; a comma within a URI is written %2C\n"
     "  --duration S      seconds to measure, after warming up (default 3)\n"
+    "  --rtt MS[,MS...]  add this round trip between client and masters: one value for all, or "
+    "one\n"
+    "                    for each\n"
+    "  --jitter MS       delay each piece of bytes further, by a random time up to MS\n"
+    "  --late PERCENT[:MS]\n"
+    "                    this share of the pieces is late by MS (default 200)\n"
     "  --json            print one JSON object\n"
     "  --help            print this\n"
     "  --version         print the version\n"
@@ -104,6 +112,9 @@ static const struct option known[] = {
     {"keys", required_argument, NULL, 'K'},
     {"hold-us", required_argument, NULL, 'u'},
     {"poll", no_argument, NULL, 'P'},
+    {"rtt", required_argument, NULL, 'R'},
+    {"jitter", required_argument, NULL, 'J'},
+    {"late", required_argument, NULL, 'L'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -247,6 +258,61 @@ static void parse_keys(struct options *options, const char *text) {
 }
 
 /*
+ * Parses a number of at most `max`, which ends at `end_char` or at the end of the text. Returns the
+ * text from there.
+ */
+static const char *parse_real(double *value, const char *text, char end_char, double max) {
+    char *end;
+
+    *value = strtod(text, &end);
+    /* strtod also takes blanks, signs, "inf" and "nan". */
+    if ((text[0] != '.' && (text[0] < '0' || text[0] > '9')) || !(*value >= 0 && *value <= max) ||
+        (*end != end_char && *end != '\0')) {
+        return NULL;
+    }
+    return end;
+}
+
+static double parse_ms(const char *option, const char *text) {
+    double ms;
+
+    if (parse_real(&ms, text, '\0', MAX_DELAY_MS) == NULL) {
+        options_refuse("%s: \"%s\" is not a number of ms from 0 to %d", option, text, MAX_DELAY_MS);
+    }
+    return ms;
+}
+
+static void parse_rtt(struct options *options, const char *text) {
+    struct relay_delays *delays = &options->delays;
+    const char *rest = text;
+
+    options->rtt_text = text;
+    delays->rtt_count = 0;
+    for (;;) {
+        if (delays->rtt_count == REDLOCK_MAX_NODES) {
+            options_refuse("--rtt: more than %d values", REDLOCK_MAX_NODES);
+        }
+        rest = parse_real(&delays->rtt_ms[delays->rtt_count++], rest, ',', MAX_DELAY_MS);
+        if (rest == NULL) {
+            options_refuse("--rtt: \"%s\" is not a number of ms from 0 to %d, or a list of them",
+                           text, MAX_DELAY_MS);
+        }
+        if (*rest++ == '\0') {
+            return;
+        }
+    }
+}
+
+static void parse_late(struct options *options, const char *text) {
+    const char *rest = parse_real(&options->delays.late_percent, text, ':', 100);
+
+    if (rest == NULL) {
+        options_refuse("--late: \"%s\" does not begin with a percentage from 0 to 100", text);
+    }
+    options->delays.late_ms = *rest == ':' ? parse_ms("--late", rest + 1) : DEFAULT_LATE_MS;
+}
+
+/*
  * The following functions parse the options of one or more modes, and return false for others.
  */
 static bool parse_shared_option(struct options *options, int option) {
@@ -282,6 +348,24 @@ static bool parse_shared_option(struct options *options, int option) {
     default:
         return false;
     }
+}
+
+static bool parse_relay_option(struct options *options, int option) {
+    switch (option) {
+    case 'R':
+        parse_rtt(options, optarg);
+        break;
+    case 'J':
+        options->delays.jitter_ms = parse_ms("--jitter", optarg);
+        break;
+    case 'L':
+        parse_late(options, optarg);
+        break;
+    default:
+        return false;
+    }
+    options->relayed = true;
+    return true;
 }
 
 static bool parse_cycles_option(struct options *options, int option, int argc, char **argv) {
@@ -353,7 +437,7 @@ static void parse_option(struct options *options, int option, int argc, char **a
         printf("redlock-bench %s\n", redlock_version());
         exit(EXIT_SUCCESS);
     }
-    if (!parse_shared_option(options, option) &&
+    if (!parse_shared_option(options, option) && !parse_relay_option(options, option) &&
         !parse_cycles_option(options, option, argc, argv) && !parse_held_option(options, option) &&
         !parse_contend_option(options, option)) {
         options_refuse("cannot use these arguments"); /* getopt has printed the invalid argument */

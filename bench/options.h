@@ -3,6 +3,7 @@
 #define BENCH_OPTIONS_H
 
 #include "keys.h"
+#include "relay.h"
 
 #include <redlock.h>
 #include <stdbool.h>
@@ -23,6 +24,10 @@ struct options {
     uint64_t cycles; /* number of cycles to run, without warm-up; 0: `duration_s` counts */
     bool json;
     enum options_load load;
+
+    bool relayed; /* whether a relay adds delays */
+    struct relay_delays delays;
+    const char *rtt_text; /* as given; NULL: not given */
 
     size_t held; /* number of locks to hold; 0: another mode */
     uint64_t ttl_ms;

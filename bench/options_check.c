@@ -125,7 +125,20 @@ static void check_cycles(const struct options *options) {
     }
 }
 
+/* Checks that each master has a round trip. */
+static void check_rtt(const struct options *options) {
+    size_t values = options->delays.rtt_count;
+    size_t masters = options->spawn > 0 ? options->spawn : options->node_count;
+
+    if (values > 1 && values != masters) {
+        options_refuse("--rtt: \"%s\" has %zu values, but there are %zu masters; give one value, "
+                       "or one for each",
+                       options->rtt_text, values, masters);
+    }
+}
+
 void options_check_values(const struct options *options) {
+    check_rtt(options);
     switch (mode_of(options)) {
     case CYCLES:
         check_cycles(options);

@@ -56,19 +56,51 @@ static json_t *merge(json_t *object, json_t *more) {
     return object;
 }
 
+/* Returns one number, or, by the masters' positions from 1, one for each. */
+static json_t *rtt_to_json(const struct relay_delays *delays) {
+    json_t *object;
+
+    if (delays->rtt_count <= 1) {
+        return json_real(delays->rtt_ms[0]);
+    }
+    object = json_object();
+    for (size_t i = 0; i < delays->rtt_count; i++) {
+        char position[24];
+
+        snprintf(position, sizeof(position), "%zu", i + 1);
+        json_object_set_new(object, position, json_real(delays->rtt_ms[i]));
+    }
+    return object;
+}
+
+/* Adds the delays of the relay, if there is one, to the settings. */
+static json_t *with_delays(json_t *settings, const struct options *options) {
+    const struct relay_delays *delays = &options->delays;
+
+    if (!options->relayed) {
+        return settings;
+    }
+    return merge(settings, json_pack("{s:o, s:f, s:f, s:f}", "rtt_ms", rtt_to_json(delays),
+                                     "jitter_ms", delays->jitter_ms, "late_percent",
+                                     delays->late_percent, "late_ms", delays->late_ms));
+}
+
 static json_t *cycles_setting_to_json(const char *kind, const struct options *options,
                                       const struct measure_settings *settings) {
     static const char *const modes[] = {[REDLOCK_EXCLUSIVE] = "exclusive",
                                         [REDLOCK_READER] = "reader",
                                         [REDLOCK_WRITER] = "writer"};
 
-    return json_pack("{s:s, s:I, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:b, s:s}", "kind", kind,
-                     "nodes", (json_int_t)settings->node_count, "null_masters",
-                     options->null_masters, "in_flight", (json_int_t)settings->in_flight, "threads",
-                     (json_int_t)options->threads, "rate", (json_int_t)options->rate, "keys",
-                     options->spread_text != NULL ? options->spread_text : "unique", "hold_us",
-                     (json_int_t)settings->hold_us, "ttl_ms", (json_int_t)settings->ttl_ms,
-                     "fenced", settings->fenced, "mode", modes[settings->mode]);
+    json_t *object =
+        json_pack("{s:s, s:I, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:b, s:s}", "kind", kind, "nodes",
+                  (json_int_t)settings->node_count, "null_masters", options->null_masters,
+                  "in_flight", (json_int_t)settings->in_flight, "threads",
+                  (json_int_t)options->threads, "rate", (json_int_t)options->rate, "keys",
+                  options->spread_text != NULL ? options->spread_text : "unique", "hold_us",
+                  (json_int_t)settings->hold_us, "ttl_ms", (json_int_t)settings->ttl_ms, "fenced",
+                  settings->fenced, "mode", modes[settings->mode]);
+
+    return with_delays(object, options);
 }
 
 static json_t *cycles_to_json(const struct measure_result *result) {
@@ -102,10 +134,13 @@ static json_t *outage_to_json(const struct outage_result *outage) {
                      outage->script_calls_stopped);
 }
 
-static json_t *held_setting_to_json(const struct held_settings *settings) {
-    return json_pack("{s:s, s:I, s:I}", "kind", "held", "nodes",
-                     (json_int_t)masters_count(settings->masters), "ttl_ms",
-                     (json_int_t)settings->ttl_ms);
+static json_t *held_setting_to_json(const struct options *options,
+                                    const struct held_settings *settings) {
+    json_t *object = json_pack("{s:s, s:I, s:I}", "kind", "held", "nodes",
+                               (json_int_t)masters_count(settings->masters), "ttl_ms",
+                               (json_int_t)settings->ttl_ms);
+
+    return with_delays(object, options);
 }
 
 static json_t *held_to_json(const struct held_settings *settings,
@@ -127,8 +162,10 @@ static json_t *held_to_json(const struct held_settings *settings,
     return object;
 }
 
-int report_held_json(const struct held_settings *settings, const struct held_result *result) {
-    return print_json(merge(held_setting_to_json(settings), held_to_json(settings, result)));
+int report_held_json(const struct options *options, const struct held_settings *settings,
+                     const struct held_result *result) {
+    return print_json(
+        merge(held_setting_to_json(options, settings), held_to_json(settings, result)));
 }
 
 static json_t *waits_to_json(const struct contend_result *result) {
@@ -137,13 +174,16 @@ static json_t *waits_to_json(const struct contend_result *result) {
                      real_or_null(result->wait_ideal_us));
 }
 
-static json_t *contest_to_json(const struct contend_settings *settings) {
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:I, s:f}", "kind", "contend",
-                     "nodes", (json_int_t)settings->node_count, "clients",
-                     (json_int_t)settings->clients, "processes", (json_int_t)settings->processes,
-                     "keys", (json_int_t)settings->keys, "hold_us", (json_int_t)settings->hold_us,
-                     "fenced", settings->fenced, "poll", settings->polls, "ttl_ms",
-                     (json_int_t)settings->ttl_ms, "duration_s", settings->duration_s);
+static json_t *contest_to_json(const struct options *options,
+                               const struct contend_settings *settings) {
+    json_t *object = json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:I, s:f}", "kind", "contend", "nodes",
+        (json_int_t)settings->node_count, "clients", (json_int_t)settings->clients, "processes",
+        (json_int_t)settings->processes, "keys", (json_int_t)settings->keys, "hold_us",
+        (json_int_t)settings->hold_us, "fenced", settings->fenced, "poll", settings->polls,
+        "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s", settings->duration_s);
+
+    return with_delays(object, options);
 }
 
 static json_t *contend_to_json(const struct contend_settings *settings,
@@ -160,9 +200,9 @@ static json_t *contend_to_json(const struct contend_settings *settings,
                      "errors", (json_int_t)result->errors);
 }
 
-int report_contend_json(const struct contend_settings *settings,
+int report_contend_json(const struct options *options, const struct contend_settings *settings,
                         const struct contend_result *result) {
-    return print_json(merge(contest_to_json(settings), contend_to_json(settings, result)));
+    return print_json(merge(contest_to_json(options, settings), contend_to_json(settings, result)));
 }
 
 static const char *null_in_words(const char *name) {
@@ -234,13 +274,14 @@ static int print_text(json_t *settings, json_t *results) {
     return outcome;
 }
 
-int report_held_text(const struct held_settings *settings, const struct held_result *result) {
-    return print_text(held_setting_to_json(settings), held_to_json(settings, result));
+int report_held_text(const struct options *options, const struct held_settings *settings,
+                     const struct held_result *result) {
+    return print_text(held_setting_to_json(options, settings), held_to_json(settings, result));
 }
 
-int report_contend_text(const struct contend_settings *settings,
+int report_contend_text(const struct options *options, const struct contend_settings *settings,
                         const struct contend_result *result) {
-    return print_text(contest_to_json(settings), contend_to_json(settings, result));
+    return print_text(contest_to_json(options, settings), contend_to_json(settings, result));
 }
 
 int report_cycles_text(const char *kind, const struct options *options,

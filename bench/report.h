@@ -21,13 +21,15 @@ int report_cycles_text(const char *kind, const struct options *options,
                        const struct measure_result *result);
 
 /* Print the result of a run with held locks, with the names that README.md explains. */
-int report_held_json(const struct held_settings *settings, const struct held_result *result);
-int report_held_text(const struct held_settings *settings, const struct held_result *result);
+int report_held_json(const struct options *options, const struct held_settings *settings,
+                     const struct held_result *result);
+int report_held_text(const struct options *options, const struct held_settings *settings,
+                     const struct held_result *result);
 
 /* Print the result of a run with contenders, with the names that README.md explains. */
-int report_contend_json(const struct contend_settings *settings,
+int report_contend_json(const struct options *options, const struct contend_settings *settings,
                         const struct contend_result *result);
-int report_contend_text(const struct contend_settings *settings,
+int report_contend_text(const struct options *options, const struct contend_settings *settings,
                         const struct contend_result *result);
 
 #endif

@@ -25,8 +25,8 @@
 /* Four contenders that hold for 1 s: within 2 s at least two of them get no lock. */
 #define STARVE "--spawn 3 --contend --clients 4 --hold-us 1000000 --duration 2"
 
-/* Two processes and three masters, for longer than the test. */
-#define LONG_RUN "--spawn 3 --contend --clients 4 --processes 2 --duration 3600"
+/* Two processes, three masters and the relay, for longer than the test. */
+#define LONG_RUN "--spawn 3 --rtt 0 --contend --clients 4 --processes 2 --duration 3600"
 
 static void check_waits(const json_t *object) {
     const json_t *wait = json_object_get(object, "wait_us");
@@ -116,6 +116,19 @@ static size_t count_digits(const char *line) {
     return significant;
 }
 
+static void test_the_relay_delays_all_round_trips(void **state) {
+    json_t *object = bench_measure("--spawn 3 --contend --clients 4 --processes 2 --rtt 5 "
+                                   "--duration 1 --json");
+
+    (void)state;
+    check_exclusion(object);
+    assert_true(bench_real(object, "rtt_ms") > 4.99);
+    /* Medians are exact to 0.4 %. */
+    assert_true(bench_real(object, "round_trip_us") >= 5000 * 0.99);
+    assert_true(bench_real(object, "quorum_round_trip_us") >= 5000 * 0.99);
+    json_decref(object);
+}
+
 static void test_the_text_has_the_same_names(void **state) {
     static const char *const names[] = {
         "acquisitions_per_s", "wait_us p50", "wait_us p99",      "wait_us max",
@@ -196,8 +209,8 @@ static pid_t parent_of(pid_t pid, char program[PROGRAM_SIZE]) {
     return parent;
 }
 
-/* Three masters and two processes, which a long run starts. */
-#define CHILDREN (3 + 2)
+/* Three masters, the relay and two processes, which a long run starts. */
+#define CHILDREN (3 + 1 + 2)
 
 struct children {
     pid_t pids[CHILDREN];
@@ -227,7 +240,7 @@ static void find_children(pid_t parent, struct children *children) {
     closedir(folder);
 }
 
-/* Starts the long run, and waits until its masters and processes exist. */
+/* Starts the long run, and waits until all its processes exist. */
 static pid_t start_long_run(struct children *children) {
     struct poll_timeout timeout = {0};
     pid_t bench = bench_start(LONG_RUN);
@@ -328,6 +341,7 @@ static void test_options_that_do_not_go_together_are_named(void **state) {
         {"--spawn 3 --contend --clients 2 --processes 3", "--processes: 3 are more than the 2"},
         {"--spawn 3 --contend --keys 17", "--keys: 17 are more than the 16 of --clients"},
         {"--contend", "give either --spawn or --nodes"},
+        {"--spawn 3 --contend --rtt 1,2", "--rtt: \"1,2\" has 2 values, but there are 3 masters"},
     };
 
     (void)state;
@@ -347,6 +361,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_contenders_are_served_and_counted),
         cmocka_unit_test(test_contenders_that_were_never_served_show),
+        cmocka_unit_test(test_the_relay_delays_all_round_trips),
         cmocka_unit_test(test_the_text_has_the_same_names),
         cmocka_unit_test(test_two_holders_at_a_time_are_an_error),
         cmocka_unit_test(test_an_interrupted_run_ends_its_processes),

@@ -36,6 +36,63 @@ static void check_texts(const json_t *object, const char *keys, const char *mode
     assert_string_equal(json_string_value(json_object_get(object, "mode")), mode);
 }
 
+/* Only lower bounds: a busy machine is slower. */
+static void test_a_relay_adds_round_trips(void **state) {
+    static const struct {
+        const char *arguments;
+        double least_us;
+    } rows[] = {
+        {"--rtt 20", 20000},
+        {"--rtt 0.5,20,20", 20000}, /* a quorum has one of the slow masters */
+        {"--late 100:10", 20000},   /* in each direction */
+        {"--rtt 10 --jitter 1 --late 100:5 --floor", 20000},
+        {"--rtt 20 --null-masters --floor epoll", 20000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char arguments[256];
+        double least_us = rows[i].least_us * 0.99; /* percentiles are exact to 0.4 % */
+        json_t *object;
+
+        snprintf(arguments, sizeof(arguments), "--spawn 3 --in-flight 1 --cycles 20 --json %s",
+                 rows[i].arguments);
+        object = bench_measure(arguments);
+        assert_int_equal(bench_integer(object, "cycles"), 20);
+        assert_int_equal(bench_integer(object, "errors"), 0);
+        assert_true(bench_real(json_object_get(object, "acquire_us"), "p50") >= least_us);
+        assert_true(bench_real(json_object_get(object, "release_us"), "p50") >= least_us);
+        json_decref(object);
+    }
+}
+
+static void test_the_delays_are_among_the_settings(void **state) {
+    static const char *const names[] = {"rtt_ms 1", "rtt_ms 3", "jitter_ms", "late_percent",
+                                        "late_ms"};
+    json_t *object = bench_measure("--spawn 3 --cycles 20 --jitter 0.5 --late 1 --json");
+    char output[BENCH_OUTPUT_SIZE];
+    const char *results;
+
+    (void)state;
+    assert_true(bench_real(object, "rtt_ms") < 0.01);
+    assert_true(bench_real(object, "jitter_ms") > 0.49);
+    assert_true(bench_real(object, "late_percent") > 0.99);
+    assert_true(bench_real(object, "late_ms") > 199);
+    json_decref(object);
+
+    assert_int_equal(bench_run("--spawn 3 --cycles 20 --rtt 1,0,.5", output), EXIT_SUCCESS);
+    results = strstr(output, "\n\nResults\n");
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        assert_non_null(strstr(output, names[i]));
+        assert_true(strstr(output, names[i]) < results);
+    }
+
+    object = bench_measure("--spawn 3 --cycles 20 --json");
+    assert_null(json_object_get(object, "rtt_ms"));
+    assert_null(json_object_get(object, "late_ms"));
+    json_decref(object);
+}
+
 static void test_kinds_of_locks_and_keys_are_run(void **state) {
     static const struct {
         const char *arguments;
@@ -198,6 +255,16 @@ static void test_options_that_do_not_go_together_are_named(void **state) {
         {"--spawn 3 --hold-us 1000000 --ttl 1000", "--hold-us: 1000000 us are not below the TTL"},
         {"--spawn 3 --rate 1 --threads 2", "--rate: 1 per second are less than one for each of 2"},
         {"--spawn 3 --cycles 0", "--cycles: \"0\" is not a number"},
+        {"--spawn 3 --rtt 1,2,3,4", "--rtt: \"1,2,3,4\" has 4 values, but there are 3 masters"},
+        {"--nodes redis://127.0.0.1 --rtt 1,2", "--rtt: \"1,2\" has 2 values, but there are 1"},
+        {"--spawn 3 --rtt -1", "--rtt: \"-1\" is not a number of ms from 0 to 60000"},
+        {"--spawn 3 --rtt fast", "--rtt: \"fast\" is not a number of ms"},
+        {"--spawn 3 --rtt 1,", "--rtt: \"1,\" is not a number of ms"},
+        {"--spawn 3 --rtt 1,nan,1", "--rtt: \"1,nan,1\" is not a number of ms"},
+        {"--spawn 3 --jitter 60001", "--jitter: \"60001\" is not a number of ms from 0 to 60000"},
+        {"--spawn 3 --late 101", "--late: \"101\" does not begin with a percentage"},
+        {"--spawn 3 --late 1:", "--late: \"\" is not a number of ms"},
+        {"--spawn 3 --late 1:2:3", "--late: \"2:3\" is not a number of ms"},
     };
 
     (void)state;
@@ -208,6 +275,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_number_of_cycles_is_run),
         cmocka_unit_test(test_null_masters_grant_everything),
+        cmocka_unit_test(test_a_relay_adds_round_trips),
+        cmocka_unit_test(test_the_delays_are_among_the_settings),
         cmocka_unit_test(test_kinds_of_locks_and_keys_are_run),
         cmocka_unit_test(test_cycles_that_fail_are_cycles_run),
         cmocka_unit_test(test_locks_are_held_for_the_time_asked),

@@ -55,6 +55,17 @@ static void test_stopped_masters_are_compared_with_before(void **state) {
     json_decref(object);
 }
 
+static void test_locks_are_held_by_way_of_the_relay(void **state) {
+    json_t *object = bench_measure(HOLD " --rtt 1 --json");
+
+    (void)state;
+    assert_true(bench_real(object, "rtt_ms") > 0.99);
+    assert_int_equal(bench_integer(object, "held"), 300);
+    /* Windows of 500 acquisitions: the last one took a round trip. */
+    assert_true(bench_real(object, "seconds_to_acquire") >= 0.001);
+    json_decref(object);
+}
+
 static void test_the_text_has_the_same_names(void **state) {
     static const char *const names[] = {
         "held",       "lost",   "renewals_per_s",    "client_cores",      "rss_mb",
@@ -84,6 +95,7 @@ static void test_options_that_do_not_go_together_are_named(void **state) {
         {"--spawn 3 --held 10 --busy 100 --stop 1", "--busy does not go with --stop"},
         {"--spawn 3 --held 10 --stop 3", "--stop: 3 of 3 masters leave none"},
         {"--spawn 3 --held 10 --duration 3 --busy 2000", "--busy: 2000 ms are not over"},
+        {"--spawn 3 --held 10 --rtt 1,2", "--rtt: \"1,2\" has 2 values, but there are 3 masters"},
         {"--spawn 3 --held 0", "--held: \"0\" is not a number"},
     };
 
@@ -96,6 +108,7 @@ int main(void) {
         cmocka_unit_test(test_locks_are_held_and_counted),
         cmocka_unit_test(test_a_busy_loop_is_reported_apart),
         cmocka_unit_test(test_stopped_masters_are_compared_with_before),
+        cmocka_unit_test(test_locks_are_held_by_way_of_the_relay),
         cmocka_unit_test(test_the_text_has_the_same_names),
         cmocka_unit_test(test_options_that_do_not_go_together_are_named),
     };
