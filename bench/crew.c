@@ -115,6 +115,9 @@ static void add_result(struct measure_result *sum, const struct measure_result *
     sum->errors += result->errors;
     sum->backlog += result->backlog;
     sum->cpu_us += result->cpu_us;
+    for (size_t i = 0; i < CYCLES_STATUSES; i++) {
+        sum->failures.counts[i] += result->failures.counts[i];
+    }
     histogram_add(&sum->acquire, &result->acquire);
     histogram_add(&sum->release, &result->release);
 }

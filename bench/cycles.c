@@ -95,6 +95,7 @@ static void begin_cycle(struct cycles *cycles, size_t slot, uint64_t due_ns) {
     enter(cycles, slot, ACQUIRING, due_ns);
     refusal = cycles->settings.kind->acquire(cycles->load, slot);
     if (refusal != NULL) {
+        cycles->counts.failures.counts[0]++;
         failed(cycles, slot, refusal);
     }
 }
@@ -198,13 +199,14 @@ static void on_hold_end(evutil_socket_t fd, short what, void *arg) {
     }
 }
 
-void cycles_acquired(struct cycles *cycles, size_t slot, const char *error) {
+void cycles_acquired(struct cycles *cycles, size_t slot, redlock_status status, const char *error) {
     uint64_t now = clock_now_ns();
 
     if (cycles->records) {
         histogram_record(&cycles->counts.acquire, now - cycles->list[slot].began_ns);
     }
     if (error != NULL) {
+        cycles->counts.failures.counts[-status]++;
         failed(cycles, slot, error);
         return;
     }

@@ -9,6 +9,7 @@
 
 #include "histogram.h"
 
+#include <redlock.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,19 @@ struct event_base;
 struct load;
 struct load_kind;
 struct cycles;
+
+/* Counts the statuses. */
+#define CYCLES_COUNT_ONE(name, value, text) +1
+enum { CYCLES_STATUSES = 0 REDLOCK_STATUS_MAP(CYCLES_COUNT_ONE) };
+#undef CYCLES_COUNT_ONE
+
+/*
+ * Acquisitions that failed, at the index -status; at index 0 those that a call refused, so that no
+ * status followed.
+ */
+struct cycles_failures {
+    uint64_t counts[CYCLES_STATUSES];
+};
 
 struct cycles_settings {
     struct event_base *base;
@@ -33,8 +47,9 @@ struct cycles_settings {
 };
 
 struct cycles_counts {
-    uint64_t done;            /* recorded cycles */
-    uint64_t errors;          /* failed acquisitions and releases, also unrecorded ones */
+    uint64_t done;                   /* recorded cycles */
+    uint64_t errors;                 /* failed acquisitions and releases, also unrecorded ones */
+    struct cycles_failures failures; /* of these, the acquisitions */
     uint64_t backlog;         /* cycles that were due but had no free slot until cycles_stop */
     struct histogram acquire; /* ns until the lock is held; in an open loop also the waits, so far,
                                  that were under way at cycles_stop */

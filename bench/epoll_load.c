@@ -150,7 +150,8 @@ static void count_reply(struct load *load, struct round *round, bool granted, co
     }
     round->decided = true;
     if (acquires) {
-        cycles_acquired(load->cycles, slot, is_won ? NULL : error);
+        cycles_acquired(load->cycles, slot, is_won ? REDLOCK_OK : REDLOCK_ENOQUORUM,
+                        is_won ? NULL : error);
     } else {
         cycles_released(load->cycles, slot, is_won ? NULL : error);
     }

@@ -73,7 +73,8 @@ static struct round *take_round(struct load *load) {
 static void decide(struct round *round, const char *error) {
     round->decided = true;
     if (round->step == ACQUIRE) {
-        cycles_acquired(round->load->cycles, round->slot, error);
+        cycles_acquired(round->load->cycles, round->slot,
+                        error == NULL ? REDLOCK_OK : REDLOCK_ENOQUORUM, error);
     } else {
         cycles_released(round->load->cycles, round->slot, error);
     }

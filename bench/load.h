@@ -59,9 +59,9 @@ extern const struct load_kind epoll_load;   /* minimum of commands, without a li
 
 /*
  * Receive the load's answers. `error` is NULL for success, otherwise a sentence that is valid
- * during the call.
+ * during the call. The floors' only failure is REDLOCK_ENOQUORUM.
  */
-void cycles_acquired(struct cycles *cycles, size_t slot, const char *error);
+void cycles_acquired(struct cycles *cycles, size_t slot, redlock_status status, const char *error);
 void cycles_released(struct cycles *cycles, size_t slot, const char *error);
 void cycles_closed(struct cycles *cycles);
 

@@ -182,6 +182,7 @@ static int run(struct measure *measure, struct measure_result *result) {
         .cycles_per_s = (double)counts->done / duration_s,
         .cycles = counts->done,
         .errors = counts->errors,
+        .failures = counts->failures,
         .backlog = counts->backlog,
         .cpu_us = measure->cpu_us,
         .masters_cpu_us = measure->masters_cpu_us,

@@ -7,6 +7,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include "cycles.h"
 #include "histogram.h"
 #include "load.h"
 
@@ -38,11 +39,12 @@ struct measure_settings {
 struct measure_result {
     double duration_s; /* actual time */
     double cycles_per_s;
-    uint64_t cycles;       /* number of locks acquired and released within duration_s */
-    uint64_t errors;       /* number of failed acquisitions and releases, including the warm-up */
-    uint64_t backlog;      /* number of cycles due but not begun at the end */
-    double cpu_us;         /* CPU time of the thread, user and system, within duration_s */
-    double masters_cpu_us; /* CPU time of the masters; NAN: not known */
+    uint64_t cycles; /* number of locks acquired and released within duration_s */
+    uint64_t errors; /* number of failed acquisitions and releases, including the warm-up */
+    struct cycles_failures failures; /* of these, the acquisitions */
+    uint64_t backlog;                /* number of cycles due but not begun at the end */
+    double cpu_us;            /* CPU time of the thread, user and system, within duration_s */
+    double masters_cpu_us;    /* CPU time of the masters; NAN: not known */
     struct histogram acquire; /* latencies in ns */
     struct histogram release;
 };

@@ -80,7 +80,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct slot *slot = arg;
 
     slot->lock = status == REDLOCK_OK ? lock : NULL;
-    cycles_acquired(slot->load->settings.cycles, index_of(slot),
+    cycles_acquired(slot->load->settings.cycles, index_of(slot), status,
                     status == REDLOCK_OK ? NULL : redlock_explain(lock));
 }
 

@@ -103,16 +103,31 @@ static json_t *cycles_setting_to_json(const char *kind, const struct options *op
     return with_delays(object, options);
 }
 
+/* Returns the number of failures for each status that occurred. */
+static json_t *failures_to_json(const struct cycles_failures *failures) {
+    json_t *object = json_object();
+
+    for (int i = 0; i < CYCLES_STATUSES; i++) {
+        if (failures->counts[i] > 0) {
+            const char *name = i == 0 ? "refused" : redlock_status_name((redlock_status)-i);
+
+            json_object_set_new(object, name, json_integer((json_int_t)failures->counts[i]));
+        }
+    }
+    return object;
+}
+
 static json_t *cycles_to_json(const struct measure_result *result) {
     double cycles = (double)result->cycles;
 
-    return json_pack("{s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:I, s:I}", "duration_s",
+    return json_pack("{s:f, s:I, s:f, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "duration_s",
                      result->duration_s, "cycles", (json_int_t)result->cycles, "cycles_per_s",
                      result->cycles_per_s, "acquire_us", latency_to_json(&result->acquire),
                      "release_us", latency_to_json(&result->release), "client_cpu_us_per_cycle",
                      real_or_null(result->cpu_us / cycles), "masters_cpu_us_per_cycle",
                      real_or_null(result->masters_cpu_us / cycles), "backlog",
-                     (json_int_t)result->backlog, "errors", (json_int_t)result->errors);
+                     (json_int_t)result->backlog, "errors", (json_int_t)result->errors, "failures",
+                     failures_to_json(&result->failures));
 }
 
 int report_cycles_json(const char *kind, const struct options *options,

@@ -133,7 +133,18 @@ static void test_cycles_that_fail_are_cycles_run(void **state) {
         assert_int_equal(bench_run(arguments[i], output), 1);
         assert_non_null(strstr(output, "the first: --ttl: 1 ms leaves 0 ms of validity"));
         assert_non_null(strstr(output, "\"cycles\": 0,"));
+        assert_non_null(strstr(output, "\"failures\": {\"refused\": 2"));
     }
+}
+
+/* Round trips take longer than the TTL. */
+static void test_failures_are_counted_by_status(void **state) {
+    char output[BENCH_OUTPUT_SIZE];
+
+    (void)state;
+    assert_int_equal(
+        bench_run("--spawn 3 --rtt 30 --ttl 20 --in-flight 4 --cycles 20 --json", output), 1);
+    assert_non_null(strstr(output, "\"failures\": {\"REDLOCK_E"));
 }
 
 /* If a lock is held for 20 ms, no slot runs more than 50 cycles a second. */
@@ -279,6 +290,7 @@ int main(void) {
         cmocka_unit_test(test_the_delays_are_among_the_settings),
         cmocka_unit_test(test_kinds_of_locks_and_keys_are_run),
         cmocka_unit_test(test_cycles_that_fail_are_cycles_run),
+        cmocka_unit_test(test_failures_are_counted_by_status),
         cmocka_unit_test(test_locks_are_held_for_the_time_asked),
         cmocka_unit_test(test_an_open_loop_shows_the_waiting),
         cmocka_unit_test(test_an_open_loop_keeps_its_rate),
