@@ -1,28 +1,19 @@
-/*
- * The process is a fork without threads. It ends with relay_finish, at exit(), and at the latest
- * with the benchmark, however that ends: by the death signal, and when its standard input ends.
- */
-#define _GNU_SOURCE 1 /* close_range, pipe2 */
-
 #include "relay.h"
 
+#include "address.h"
+#include "child.h"
 #include "memory.h"
 #include "relay_loop.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define SCHEME "redis://"
-#define DEFAULT_PORT 6379
 #define NS_PER_MS 1e6
 
 /* The part of a URI that names the host and the port. */
@@ -32,19 +23,12 @@ struct place {
 };
 
 struct relay {
-    pid_t owner; /* the process that may end the relay, not a fork of it */
-    pid_t pid;   /* 0: none */
-    int input;   /* write end of the pipe that is the process's standard input; -1: none */
+    struct child child;
     size_t count;
     struct relay_port ports[REDLOCK_MAX_NODES];
     struct place places[REDLOCK_MAX_NODES];
     char *uris[REDLOCK_MAX_NODES];
 };
-
-enum { READER, WRITER };
-
-/* The relay that exit() must end; NULL: none. */
-static struct relay *unfinished;
 
 /* ---------------------------------------------------------------------------------------- URIs */
 
@@ -63,29 +47,16 @@ static struct place place_in(const char *uri) {
 
 /* Parses ADDRESS[:PORT]. */
 static bool parse_node(struct sockaddr_in *node, struct place place) {
-    char text[sizeof("255.255.255.255:65535")];
-    char *colon;
-    char *end = text;
-    long port = DEFAULT_PORT;
+    char uri[sizeof(SCHEME "255.255.255.255:65535")];
+    struct address address;
 
-    if (place.length >= sizeof(text)) {
+    if (snprintf(uri, sizeof(uri), SCHEME "%.*s", (int)place.length, place.text) >=
+            (int)sizeof(uri) ||
+        address_parse(&address, uri) != NULL) {
         return false;
     }
-    memcpy(text, place.text, place.length);
-    text[place.length] = '\0';
-    colon = strchr(text, ':');
-    if (colon != NULL) {
-        *colon = '\0';
-        port = strtol(colon + 1, &end, 10);
-        if (end == colon + 1) {
-            return false;
-        }
-    } else {
-        end = text + place.length;
-    }
-    *node = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    return *end == '\0' && port > 0 && port <= 65535 &&
-           inet_pton(AF_INET, text, &node->sin_addr) == 1;
+    *node = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)address.port)};
+    return inet_pton(AF_INET, address.host, &node->sin_addr) == 1;
 }
 
 /* Finds the nodes. Does not print URIs, which may have passwords. */
@@ -108,12 +79,12 @@ static bool parse_uris(struct relay *relay, const char *const *uris) {
 }
 
 /* Puts the relay's port in place of the node's. */
-static void replace_places(struct relay *relay, const char *const *uris) {
+static void replace_places(struct relay *relay, const char *const *uris, const int *ports) {
     for (size_t i = 0; i < relay->count; i++) {
         struct place place = relay->places[i];
 
         if (asprintf(&relay->uris[i], "%.*s127.0.0.1:%d%s", (int)(place.text - uris[i]), uris[i],
-                     relay->ports[i].number, place.text + place.length) < 0) {
+                     ports[i], place.text + place.length) < 0) {
             memory_end();
         }
     }
@@ -121,77 +92,15 @@ static void replace_places(struct relay *relay, const char *const *uris) {
 
 /* --------------------------------------------------------------------------------- the process */
 
-static void end_at_exit(void) {
-    if (unfinished != NULL && unfinished->owner == getpid()) {
-        relay_finish(unfinished);
-    }
-}
-
 /* Runs in the child. */
-static _Noreturn void become_relay(struct relay *relay, const int input[2], const int output[2]) {
-    /* The handlers of the parent's event loop would notify the parent, which would end the run. */
-    signal(SIGINT, SIG_IGN);
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGCHLD, SIG_DFL);
+static int become_relay(void *arg) {
+    struct relay *relay = arg;
+
     prctl(PR_SET_NAME, "redlock-relay"); /* as tools like top(1) show it */
-    /* The parent may have ended before the death signal was set. */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != relay->owner) {
-        _exit(EXIT_FAILURE);
-    }
-    /* Null masters would not end while this process has their input. */
-    if (dup2(input[READER], STDIN_FILENO) < 0 || dup2(output[WRITER], STDOUT_FILENO) < 0 ||
-        close_range(STDERR_FILENO + 1, ~0U, 0) != 0) {
-        perror("redlock-bench: the relay cannot start");
-        _exit(EXIT_FAILURE);
-    }
-    _exit(relay_loop_run(relay->ports, relay->count, STDIN_FILENO, STDOUT_FILENO) == 0
-              ? EXIT_SUCCESS
-              : EXIT_FAILURE);
+    return relay_loop_run(relay->ports, relay->count, STDIN_FILENO, STDOUT_FILENO) == 0
+               ? EXIT_SUCCESS
+               : EXIT_FAILURE;
 }
-
-/* Waits for the line of ports, which comes when all are open. */
-static bool read_ports(struct relay *relay, int output) {
-    FILE *lines = fdopen(output, "re");
-    size_t known = 0;
-
-    if (lines == NULL) {
-        close(output);
-        return false;
-    }
-    while (known < relay->count && fscanf(lines, "%d", &relay->ports[known].number) == 1) {
-        known++;
-    }
-    fclose(lines);
-    return known == relay->count;
-}
-
-static bool start_process(struct relay *relay) {
-    int input[2];
-    int output[2];
-
-    if (pipe2(input, O_CLOEXEC) != 0) {
-        return false;
-    }
-    relay->input = input[WRITER];
-    if (pipe2(output, O_CLOEXEC) != 0) {
-        close(input[READER]);
-        return false;
-    }
-    relay->pid = fork();
-    if (relay->pid == 0) {
-        become_relay(relay, input, output);
-    }
-    close(input[READER]);
-    close(output[WRITER]);
-    if (relay->pid < 0) {
-        relay->pid = 0;
-        close(output[READER]);
-        return false;
-    }
-    return read_ports(relay, output[READER]);
-}
-
-/* ---------------------------------------------------------------------------------------------- */
 
 static struct relay_terms terms_of(const struct relay_delays *delays, size_t node) {
     double rtt_ms = delays->rtt_ms[delays->rtt_count > 1 ? node : 0];
@@ -206,11 +115,9 @@ static struct relay_terms terms_of(const struct relay_delays *delays, size_t nod
 
 struct relay *relay_start(const char *const *uris, size_t count,
                           const struct relay_delays *delays) {
-    static bool registered;
     struct relay *relay = memory_take(1, sizeof(*relay));
+    int ports[REDLOCK_MAX_NODES];
 
-    relay->owner = getpid();
-    relay->input = -1;
     relay->count = count;
     for (size_t i = 0; i < count; i++) {
         relay->ports[i].terms = terms_of(delays, i);
@@ -219,14 +126,12 @@ struct relay *relay_start(const char *const *uris, size_t count,
         relay_finish(relay);
         return NULL;
     }
-    unfinished = relay;
-    if ((!registered && atexit(end_at_exit) != 0) || !start_process(relay)) {
+    if (!child_start(&relay->child, become_relay, relay, count, ports)) {
         fputs("redlock-bench: cannot start the relay\n", stderr);
         relay_finish(relay);
         return NULL;
     }
-    registered = true;
-    replace_places(relay, uris);
+    replace_places(relay, uris, ports);
     return relay;
 }
 
@@ -234,18 +139,10 @@ void relay_finish(struct relay *relay) {
     if (relay == NULL) {
         return;
     }
-    if (relay->pid != 0) {
-        kill(relay->pid, SIGKILL);
-        while (waitpid(relay->pid, NULL, 0) < 0 && errno == EINTR) {
-        }
-    }
-    if (relay->input >= 0) {
-        close(relay->input);
-    }
+    child_finish(&relay->child);
     for (size_t i = 0; i < relay->count; i++) {
         free(relay->uris[i]);
     }
-    unfinished = NULL;
     free(relay);
 }
 

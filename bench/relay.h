@@ -26,7 +26,7 @@ struct relay_delays {
  */
 struct relay *relay_start(const char *const *uris, size_t count, const struct relay_delays *delays);
 
-/* Ends the process by its id and waits for its end. NULL is allowed. */
+/* Ends the process and waits for its end. NULL is allowed. */
 void relay_finish(struct relay *relay);
 
 /* Returns URIs of the nodes by way of the relay, which live as long as the relay. */
