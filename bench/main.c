@@ -56,8 +56,7 @@ static int hold_and_report(struct event_base *base, const struct options *option
     if (held_run(base, &settings, &result) != 0) {
         return EXIT_FAILURE;
     }
-    reported = options->json ? report_held_json(options, &settings, &result)
-                             : report_held_text(options, &settings, &result);
+    reported = report_held(options, &settings, &result);
     return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -81,8 +80,7 @@ static int contend_and_report(struct event_base *base, const struct options *opt
     if (contend_run(base, &settings, &result) != 0) {
         return EXIT_FAILURE;
     }
-    reported = options->json ? report_contend_json(options, &settings, &result)
-                             : report_contend_text(options, &settings, &result);
+    reported = report_contend(options, &settings, &result);
     return reported == 0 && result.errors == 0 && result.acquisitions > 0 ? EXIT_SUCCESS
                                                                           : EXIT_FAILURE;
 }
@@ -116,8 +114,7 @@ static int cycle_and_report(struct event_base *base, const struct options *optio
     if (outcome != 0) {
         return EXIT_FAILURE;
     }
-    outcome = options->json ? report_cycles_json(kind->name, options, &settings, &result)
-                            : report_cycles_text(kind->name, options, &settings, &result);
+    outcome = report_cycles(kind->name, options, &settings, &result);
     return outcome == 0 && result.errors == 0 && result.cycles > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -91,16 +91,13 @@ static json_t *cycles_setting_to_json(const char *kind, const struct options *op
                                         [REDLOCK_READER] = "reader",
                                         [REDLOCK_WRITER] = "writer"};
 
-    json_t *object =
-        json_pack("{s:s, s:I, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:b, s:s}", "kind", kind, "nodes",
-                  (json_int_t)settings->node_count, "null_masters", options->null_masters,
-                  "in_flight", (json_int_t)settings->in_flight, "threads",
-                  (json_int_t)options->threads, "rate", (json_int_t)options->rate, "keys",
-                  options->spread_text != NULL ? options->spread_text : "unique", "hold_us",
-                  (json_int_t)settings->hold_us, "ttl_ms", (json_int_t)settings->ttl_ms, "fenced",
-                  settings->fenced, "mode", modes[settings->mode]);
-
-    return with_delays(object, options);
+    return json_pack("{s:s, s:I, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:b, s:s}", "kind", kind,
+                     "nodes", (json_int_t)settings->node_count, "null_masters",
+                     options->null_masters, "in_flight", (json_int_t)settings->in_flight, "threads",
+                     (json_int_t)options->threads, "rate", (json_int_t)options->rate, "keys",
+                     options->spread_text != NULL ? options->spread_text : "unique", "hold_us",
+                     (json_int_t)settings->hold_us, "ttl_ms", (json_int_t)settings->ttl_ms,
+                     "fenced", settings->fenced, "mode", modes[settings->mode]);
 }
 
 /* Returns the number of failures for each status that occurred. */
@@ -130,13 +127,6 @@ static json_t *cycles_to_json(const struct measure_result *result) {
                      failures_to_json(&result->failures));
 }
 
-int report_cycles_json(const char *kind, const struct options *options,
-                       const struct measure_settings *settings,
-                       const struct measure_result *result) {
-    return print_json(
-        merge(cycles_setting_to_json(kind, options, settings), cycles_to_json(result)));
-}
-
 static json_t *lateness_to_json(const struct held_result *result) {
     return json_pack("{s:f, s:f, s:f}", "p50", result->late_p50_ms, "p99", result->late_p99_ms,
                      "max", result->late_max_ms);
@@ -149,13 +139,10 @@ static json_t *outage_to_json(const struct outage_result *outage) {
                      outage->script_calls_stopped);
 }
 
-static json_t *held_setting_to_json(const struct options *options,
-                                    const struct held_settings *settings) {
-    json_t *object = json_pack("{s:s, s:I, s:I}", "kind", "held", "nodes",
-                               (json_int_t)masters_count(settings->masters), "ttl_ms",
-                               (json_int_t)settings->ttl_ms);
-
-    return with_delays(object, options);
+static json_t *held_setting_to_json(const struct held_settings *settings) {
+    return json_pack("{s:s, s:I, s:I}", "kind", "held", "nodes",
+                     (json_int_t)masters_count(settings->masters), "ttl_ms",
+                     (json_int_t)settings->ttl_ms);
 }
 
 static json_t *held_to_json(const struct held_settings *settings,
@@ -177,28 +164,19 @@ static json_t *held_to_json(const struct held_settings *settings,
     return object;
 }
 
-int report_held_json(const struct options *options, const struct held_settings *settings,
-                     const struct held_result *result) {
-    return print_json(
-        merge(held_setting_to_json(options, settings), held_to_json(settings, result)));
-}
-
 static json_t *waits_to_json(const struct contend_result *result) {
     return json_pack("{s:o, s:o, s:f, s:o}", "p50", real_or_null(result->wait_p50_us), "p99",
                      real_or_null(result->wait_p99_us), "max", result->wait_max_us, "ideal",
                      real_or_null(result->wait_ideal_us));
 }
 
-static json_t *contest_to_json(const struct options *options,
-                               const struct contend_settings *settings) {
-    json_t *object = json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:I, s:f}", "kind", "contend", "nodes",
-        (json_int_t)settings->node_count, "clients", (json_int_t)settings->clients, "processes",
-        (json_int_t)settings->processes, "keys", (json_int_t)settings->keys, "hold_us",
-        (json_int_t)settings->hold_us, "fenced", settings->fenced, "poll", settings->polls,
-        "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s", settings->duration_s);
-
-    return with_delays(object, options);
+static json_t *contest_to_json(const struct contend_settings *settings) {
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:I, s:f}", "kind", "contend",
+                     "nodes", (json_int_t)settings->node_count, "clients",
+                     (json_int_t)settings->clients, "processes", (json_int_t)settings->processes,
+                     "keys", (json_int_t)settings->keys, "hold_us", (json_int_t)settings->hold_us,
+                     "fenced", settings->fenced, "poll", settings->polls, "ttl_ms",
+                     (json_int_t)settings->ttl_ms, "duration_s", settings->duration_s);
 }
 
 static json_t *contend_to_json(const struct contend_settings *settings,
@@ -213,11 +191,6 @@ static json_t *contend_to_json(const struct contend_settings *settings,
                      real_or_null(result->round_trip_us), "quorum_round_trip_us",
                      real_or_null(result->quorum_trip_us), "longest_stall_ms", result->stall_ms,
                      "errors", (json_int_t)result->errors);
-}
-
-int report_contend_json(const struct options *options, const struct contend_settings *settings,
-                        const struct contend_result *result) {
-    return print_json(merge(contest_to_json(options, settings), contend_to_json(settings, result)));
 }
 
 static const char *null_in_words(const char *name) {
@@ -289,18 +262,24 @@ static int print_text(json_t *settings, json_t *results) {
     return outcome;
 }
 
-int report_held_text(const struct options *options, const struct held_settings *settings,
-                     const struct held_result *result) {
-    return print_text(held_setting_to_json(options, settings), held_to_json(settings, result));
+/* Prints both objects as the options say, and frees them. */
+static int print_result(const struct options *options, json_t *settings, json_t *results) {
+    settings = with_delays(settings, options);
+    return options->json ? print_json(merge(settings, results)) : print_text(settings, results);
 }
 
-int report_contend_text(const struct options *options, const struct contend_settings *settings,
-                        const struct contend_result *result) {
-    return print_text(contest_to_json(options, settings), contend_to_json(settings, result));
+int report_cycles(const char *kind, const struct options *options,
+                  const struct measure_settings *settings, const struct measure_result *result) {
+    return print_result(options, cycles_setting_to_json(kind, options, settings),
+                        cycles_to_json(result));
 }
 
-int report_cycles_text(const char *kind, const struct options *options,
-                       const struct measure_settings *settings,
-                       const struct measure_result *result) {
-    return print_text(cycles_setting_to_json(kind, options, settings), cycles_to_json(result));
+int report_held(const struct options *options, const struct held_settings *settings,
+                const struct held_result *result) {
+    return print_result(options, held_setting_to_json(settings), held_to_json(settings, result));
+}
+
+int report_contend(const struct options *options, const struct contend_settings *settings,
+                   const struct contend_result *result) {
+    return print_result(options, contest_to_json(settings), contend_to_json(settings, result));
 }
