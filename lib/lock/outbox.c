@@ -253,8 +253,7 @@ static struct operation *next_operation(redlock_lock *lock, const struct lease_u
     }
     struct key *key = lock->key;
     if (lock->operation != NULL && !is_try) {
-        /* Of the latest try that was sent: one for another permit may have failed without memory.
-         */
+        /* Of the try that was sent: one for another permit may have failed for lack of memory. */
         key = lock->operation->arguments.key;
         token = lock->operation->arguments.value;
     } else {

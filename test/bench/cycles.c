@@ -36,6 +36,19 @@ static void check_texts(const json_t *object, const char *keys, const char *mode
     assert_string_equal(json_string_value(json_object_get(object, "mode")), mode);
 }
 
+/* Runs so many cycles, with further arguments, and checks that all of them succeed. */
+static json_t *measure_cycles(unsigned in_flight, unsigned cycles, const char *more) {
+    char arguments[256];
+    json_t *object;
+
+    snprintf(arguments, sizeof(arguments), "--spawn 3 --in-flight %u --cycles %u --json %s",
+             in_flight, cycles, more);
+    object = bench_measure(arguments);
+    assert_int_equal(bench_integer(object, "cycles"), cycles);
+    assert_int_equal(bench_integer(object, "errors"), 0);
+    return object;
+}
+
 /* Only lower bounds: a busy machine is slower. */
 static void test_a_relay_adds_round_trips(void **state) {
     static const struct {
@@ -51,15 +64,9 @@ static void test_a_relay_adds_round_trips(void **state) {
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        char arguments[256];
         double least_us = rows[i].least_us * 0.99; /* percentiles are exact to 0.4 % */
-        json_t *object;
+        json_t *object = measure_cycles(1, 20, rows[i].arguments);
 
-        snprintf(arguments, sizeof(arguments), "--spawn 3 --in-flight 1 --cycles 20 --json %s",
-                 rows[i].arguments);
-        object = bench_measure(arguments);
-        assert_int_equal(bench_integer(object, "cycles"), 20);
-        assert_int_equal(bench_integer(object, "errors"), 0);
         assert_true(bench_real(json_object_get(object, "acquire_us"), "p50") >= least_us);
         assert_true(bench_real(json_object_get(object, "release_us"), "p50") >= least_us);
         json_decref(object);
@@ -107,14 +114,8 @@ static void test_kinds_of_locks_and_keys_are_run(void **state) {
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char arguments[256];
-        json_t *object;
+        json_t *object = measure_cycles(8, 100, cases[i].arguments);
 
-        snprintf(arguments, sizeof(arguments), "--spawn 3 --in-flight 8 --cycles 100 --json %s",
-                 cases[i].arguments);
-        object = bench_measure(arguments);
-        assert_int_equal(bench_integer(object, "cycles"), 100);
-        assert_int_equal(bench_integer(object, "errors"), 0);
         check_texts(object, cases[i].keys, cases[i].mode);
         json_decref(object);
     }
