@@ -50,12 +50,15 @@ static redlock_request request_of(const struct kind *kind) {
     return request;
 }
 
-/* Holds the lock in such a way that all kinds wait. */
+/* Holds the lock, at all masters, in such a way that all kinds wait. */
 static redlock_lock *hold_kind(struct fixture *f, const struct kind *kind) {
     redlock_request request = request_of(kind);
 
     request.mode = REDLOCK_EXCLUSIVE;
-    return hold_for(f, connect_client(f), &request);
+    redlock_lock *lock = hold_for(f, connect_client(f), &request);
+    /* A master that had it later would give the key to the waiter, in place of an entry. */
+    wait_holders(f, kind->key, masters_count(f->masters));
+    return lock;
 }
 
 struct expected {
