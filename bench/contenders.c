@@ -26,12 +26,6 @@
 #define REST_S 0.01
 #define ROUND_TRIPS 200
 
-/*
- * The timeout of votes: many processes on one machine wait for a processor for longer than the
- * default of 50 ms, which is not an error of a node.
- */
-#define NODE_TIMEOUT_MS 500
-
 /* The bounds of the random delay before a retry, for holds of about a millisecond. */
 #define RETRY_DELAY_MS 2
 #define RETRY_DELAY_MAX_MS 10
@@ -274,7 +268,6 @@ static redlock_client *create_client(const struct contenders *all) {
     const struct contenders_settings *settings = all->settings;
     redlock_options options = REDLOCK_OPTIONS_INIT;
 
-    options.node_timeout_ms = NODE_TIMEOUT_MS;
     options.retry_delay_ms = RETRY_DELAY_MS;
     options.retry_delay_max_ms = RETRY_DELAY_MAX_MS;
     if (options.max_ttl_ms < settings->ttl_ms) {

@@ -9,14 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Thousands of locks in flight wait for each other at the servers for longer than the default
- * timeout of 50 ms, and a hundred thousand for seconds: a queue that the user requested, not an
- * error.
- */
-#define NODE_TIMEOUT_MS 500
-#define SLOTS_PER_MS 20
-
 /* Maximum number of commands of a lock at a node, and maximum size of each. */
 #define COMMANDS_PER_LOCK 4
 #define COMMAND_BYTES 512
@@ -55,7 +47,6 @@ static struct load *create(const struct load_settings *settings) {
     }
 
     load->prefix_length = (size_t)(strrchr(load->slots[0].key, ':') + 1 - load->slots[0].key);
-    options.node_timeout_ms = NODE_TIMEOUT_MS + slots / SLOTS_PER_MS;
     if (slots >
         options.max_commands / COMMANDS_PER_LOCK) { /* the bounds must not limit the measurement */
         options.max_commands = (uint32_t)(slots * COMMANDS_PER_LOCK);

@@ -395,13 +395,16 @@ struct redlock_options {
     size_t node_count; /* 1 to REDLOCK_MAX_NODES */
 
     /*
-     * Time for which a round waits for votes after it was written; 50. A watchdog's renewal waits
-     * for half of the validity that is left instead.
+     * Time that a node has to answer, after the write and after its answer to an earlier command.
+     * 0, the default: its usual answer time and four deviations (RFC 6298), or 250 ms if that is
+     * more; 50 ms once another node has denied. Before any answer: 1 s. A watchdog's renewal waits
+     * for half of the validity left.
      */
     uint64_t node_timeout_ms;
     /*
-     * Silence after which a node that has commands to answer is disconnected, and connected again;
-     * 1000. Also the timeout of a lookup of a name, doubled for each further one, up to 5 s.
+     * Silence after which a node that owes an answer is disconnected, and connected again. 0, the
+     * default: twice that time, at least 1 s; 3 s while connecting. Also the timeout of a name's
+     * lookup (0: 1 s), doubled for each further one, up to 5 s.
      */
     uint64_t stall_timeout_ms;
     uint64_t max_ttl_ms; /* longest TTL that a request may ask for; 30000 */
@@ -418,8 +421,8 @@ struct redlock_options {
 
     /*
      * Bounds per node. A command beyond them is not sent, and the node's vote is UNREACHABLE. 1/4
-     * of the room is reserved for renewals and releases. For the memory they take, see
-     * lib/doc/sizing.md.
+     * of the room is reserved for renewals and releases. New requests wait, in order, while 1/8 is
+     * taken at so many nodes that no quorum is free. See lib/doc/sizing.md.
      */
     uint32_t max_commands; /* commands sent and not answered; 65536 */
     size_t max_bytes;      /* their bytes, and those of pending releases; 16 MiB */
@@ -472,6 +475,9 @@ struct redlock_options {
     /* Hook for each event; NULL: none. For investigations: see lib/doc/tracing.md. */
     redlock_trace_cb *trace;
     void *trace_arg; /* argument of the hook */
+
+    /* Number of requests that may wait to be sent; more get REDLOCK_EBUSY. 1048576. */
+    uint32_t max_unsent;
 };
 
 /*
@@ -488,8 +494,8 @@ struct redlock_options {
 #define REDLOCK_OPTIONS_INIT                                                                       \
     {                                                                                              \
         REDLOCK_OPTION(size, sizeof(redlock_options)), REDLOCK_OPTION(nodes, NULL),                \
-            REDLOCK_OPTION(node_count, 0), REDLOCK_OPTION(node_timeout_ms, 50),                    \
-            REDLOCK_OPTION(stall_timeout_ms, 1000), REDLOCK_OPTION(max_ttl_ms, 30000),             \
+            REDLOCK_OPTION(node_count, 0), REDLOCK_OPTION(node_timeout_ms, 0),                     \
+            REDLOCK_OPTION(stall_timeout_ms, 0), REDLOCK_OPTION(max_ttl_ms, 30000),                \
             REDLOCK_OPTION(drift, 0.01), REDLOCK_OPTION(retry_delay_ms, 200),                      \
             REDLOCK_OPTION(retry_delay_max_ms, 200), REDLOCK_OPTION(reconnect_delay_ms, 50),       \
             REDLOCK_OPTION(reconnect_delay_max_ms, 2000), REDLOCK_OPTION(max_commands, 65536),     \
@@ -503,7 +509,7 @@ struct redlock_options {
             REDLOCK_OPTION(close_timeout_ms, 5000),                                                \
             REDLOCK_OPTION(handover, REDLOCK_HANDOVER_PUSH),                                       \
             REDLOCK_OPTION(max_local_handoffs, 64), REDLOCK_OPTION(trace, NULL),                   \
-            REDLOCK_OPTION(trace_arg, NULL)                                                        \
+            REDLOCK_OPTION(trace_arg, NULL), REDLOCK_OPTION(max_unsent, 1048576)                   \
     }
 
 /* ------------------------------------------------------------------------------------- requests */

@@ -211,6 +211,7 @@ struct options {
     duration close_timeout = detail::ms(detail::options_init.close_timeout_ms);
     redlock::handover handover = static_cast<redlock::handover>(detail::options_init.handover);
     std::uint32_t max_local_handoffs = detail::options_init.max_local_handoffs;
+    std::uint32_t max_unsent = detail::options_init.max_unsent;
 
     /* Hooks, called until the client is closed. Their arguments are valid during the call. */
     std::function<void(redlock::log_level level, std::string_view line)> log{};
@@ -1428,6 +1429,7 @@ inline client client::create(event_base *base, const options &chosen, redlock::e
     raw.owner = detail::or_null(chosen.owner);
     raw.handover = static_cast<redlock_handover>(chosen.handover);
     raw.max_local_handoffs = chosen.max_local_handoffs;
+    raw.max_unsent = chosen.max_unsent;
     raw.trace = chosen.trace ? detail::on_event : nullptr;
     raw.trace_arg = core.get();
     if (redlock_client_create(base, &raw, &core->client, &refusal) == REDLOCK_OK) {

@@ -201,6 +201,7 @@ static void on_heartbeat(void *arg) {
     }
     members_beat(&client->members, now, GUARD_BEAT_NANOS / 2); /* heartbeats are not exact */
     members_probe(&client->members, now);
+    members_measure(&client->members);
     context_wake(context);
     set_heartbeat(client, now);
 }
@@ -224,6 +225,7 @@ static void on_node_attempt(void *arg) {
 /* If the nodes that are up make a quorum, limits the wait for the other nodes to a round's time. */
 static void on_node_up(void *arg) {
     redlock_client *client = arg;
+    members_measure(&client->members);
     on_node_attempt(client); /* addresses that are left are not needed now */
     if (members_have_quorum(&client->members)) {
         turn_start(&client->locks);
@@ -240,6 +242,12 @@ static void on_node_sound(void *arg) {
     if (members_have_quorum(&client->members)) {
         turn_renew_now(&client->locks);
     }
+}
+
+/* Sends requests that wait, in a turn. */
+static void on_node_room(void *arg) {
+    redlock_client *client = arg;
+    context_wake(&client->context);
 }
 
 static void on_releases_due(void *arg, struct node *node) {
@@ -267,6 +275,7 @@ static const struct node_listener node_listener = {
     .on_up = on_node_up,
     .on_sound = on_node_sound,
     .on_attempt = on_node_attempt,
+    .on_room = on_node_room,
     .on_releases_due = on_releases_due,
     .on_listening = on_node_listening,
     .on_push = on_node_push,

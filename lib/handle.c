@@ -8,6 +8,7 @@
 #include "lock/lock.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
 static redlock_status refuse_request(struct context *context, redlock_status status,
                                      const char *why) {
@@ -24,6 +25,12 @@ redlock_status handle_acquire(struct locks *locks, const redlock_request *reques
                                                                   &checked, &context->refusal);
     if (status != REDLOCK_OK) {
         return status;
+    }
+    if (locks->queues[LOCK_STARTING].count >= context->options.max_unsent &&
+        !lock_may_begin(locks)) {
+        return error_set(&context->refusal, REDLOCK_EBUSY,
+                         "max_unsent: %" PRIu32 " requests wait to be sent",
+                         context->options.max_unsent);
     }
     redlock_lock *lock = locks_create(locks, &checked, is_like_latest, on_acquired, arg);
     if (lock == NULL) {

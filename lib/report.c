@@ -142,16 +142,11 @@ static bool is_about_acquisition(const redlock_lock *lock) {
     return lock->lease.state != LEASE_LOST && !is_later;
 }
 
-/*
- * Returns the time that the last round was allowed. For an acquisition this is the timeout of a
- * try, even after a DIAGNOSE: the node timeout, but no longer than a grant would have been valid.
- */
+/* Returns the time that late nodes had to answer: after a DIAGNOSE, in the try before it. */
 static uint64_t timeout_ms(const redlock_lock *lock) {
-    const struct lease_terms *terms = lock->lease.terms;
-    uint64_t validity = validity_end(0, lock->lease.ttl, terms->drift);
-    return nanos_to_ms(is_about_acquisition(lock) ? nanos_min(terms->node_timeout, validity)
-                       : lock_round(lock) != NULL ? lock_round(lock)->timeout
-                                                  : 0);
+    const struct operation *operation = lock->operation;
+    const struct operation *tried = operation != NULL ? operation->tried : NULL;
+    return operation != NULL ? nanos_to_ms((tried != NULL ? tried : operation)->round.timeout) : 0;
 }
 
 /* Returns whether no try was made: the request waits for its first, or ended before it. */
@@ -163,7 +158,19 @@ static bool is_untried(const struct lease *lease) {
 static const char *what_is_first(const redlock_lock *lock) {
     return lock->wait != NULL && lock->wait->ticket != 0
                ? "for another request of the client is served first"
+           : lock->locks->members->are_known
+               ? "for the nodes had no room for it (max_commands, max_bytes)"
                : "for they are, or were, still being looked up or connected to";
+}
+
+/* Fills in how long the nodes' answers usually take, in the order of reports. */
+static void measure_answers(const struct members *members, uint64_t answer_us[REDLOCK_MAX_NODES]) {
+    struct node *nodes[REDLOCK_MAX_NODES];
+    uint32_t count = members_in_order(members, nodes);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t usual = answer_time_usual(&nodes[i]->uplink.traffic.answer_time);
+        answer_us[i] = usual / NANOS_PER_US;
+    }
 }
 
 const char *redlock_explain(const redlock_lock *lock) {
@@ -181,7 +188,9 @@ const char *redlock_explain(const redlock_lock *lock) {
         return locks->explanation;
     }
     redlock_node_report reports[REDLOCK_MAX_NODES];
+    uint64_t answer_us[REDLOCK_MAX_NODES] = {0};
     uint32_t count = (uint32_t)redlock_report(lock, reports, REDLOCK_MAX_NODES);
+    measure_answers(locks->members, answer_us);
     uint64_t ended_at = lease->completed_at != 0 ? lease->completed_at : clock_now();
     struct explain_subject subject = {
         .what = what_happened(lock),
@@ -192,6 +201,7 @@ const char *redlock_explain(const redlock_lock *lock) {
         .is_open = lock_round(lock) != NULL && lock_round(lock)->verdict == ROUND_OPEN &&
                    lease->state != LEASE_OVER,
         .node_timeout_ms = timeout_ms(lock),
+        .answer_us = answer_us,
     };
     explain_write(&text, &subject, reports, count);
     return locks->explanation;

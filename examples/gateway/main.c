@@ -144,9 +144,6 @@ static void connect_client(struct gateway *gateway) {
     options.node_count = settings->nodes.count;
     options.max_ttl_ms = settings->nodes.max_ttl_ms;
     options.node_timeout_ms = settings->nodes.node_timeout_ms;
-    if (options.stall_timeout_ms < 2 * settings->nodes.node_timeout_ms) {
-        options.stall_timeout_ms = 2 * settings->nodes.node_timeout_ms;
-    }
     options.close_timeout_ms = CLOSE_TIMEOUT_MS;
     options.name = "redlock-gateway";
     options.owner = settings->owner;

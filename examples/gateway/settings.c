@@ -30,7 +30,7 @@ static const char help[] =
     "      --host NAME          further name of this server in the header Host; without a token\n"
     "      --owner NAME         name of this gateway in the values of its keys\n"
     "      --max-ttl 30s        longest TTL; the masters' clients must agree\n"
-    "      --node-timeout 250ms time that a master has to answer\n"
+    "      --node-timeout TIME  time that a master has to answer; follows the network\n"
     "      --max-wait 10m       longest wait that a request may ask for\n"
     "      --idle 30s           time that a client has for a request, or an answer\n"
     "      --drain TIME         time after a signal for renewals and releases; --max-ttl\n"

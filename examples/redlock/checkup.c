@@ -13,7 +13,7 @@
 #define READINGS 5
 #define CLOCK_MOST_US 1000000
 #define OLDEST_VERSION 5
-#define NODE_TIMEOUT_US 50000 /* the library's default */
+#define SLOW_US 25000 /* the limit of the alert RedlockRoundTripsSlow */
 #define FULL_PERCENT 90
 #define VALUE 64
 
@@ -62,13 +62,11 @@ static void check_clock(struct checkup *checkup, struct findings *findings, redi
     if (checkup->round_trip_us == 0) {
         return;
     }
-    findings_add(findings,
-                 checkup->round_trip_us > NODE_TIMEOUT_US / 2 ? FINDING_WARNING : FINDING_GOOD,
-                 checkup->round_trip_us > NODE_TIMEOUT_US / 2 ? "slow" : "round trip",
-                 "round trip %.2f ms%s", (double)checkup->round_trip_us / 1000,
-                 checkup->round_trip_us > NODE_TIMEOUT_US / 2
-                     ? ": clients need a longer node_timeout_ms than its default"
-                     : "");
+    bool is_slow = checkup->round_trip_us > SLOW_US;
+    findings_add(findings, is_slow ? FINDING_WARNING : FINDING_GOOD,
+                 is_slow ? "slow" : "round trip", "round trip %.2f ms%s",
+                 (double)checkup->round_trip_us / 1000,
+                 is_slow ? ": an acquisition takes as long, if a quorum is as slow" : "");
     if (!checkup->knows_clock) {
         return;
     }

@@ -10,17 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A timeout for a command that people start: a node may be far away or busy. */
-#define NODE_TIMEOUT_MS 250
 #define DIRECT_TIMEOUT_MS 1000
 #define CLOSE_TIMEOUT_MS 1000
 #define MAX_TTL_MS 30000
 #define SEPARATORS ", \t\n"
 
 void nodes_init(struct nodes *nodes) {
-    *nodes = (struct nodes){.max_ttl_ms = MAX_TTL_MS,
-                            .node_timeout_ms = NODE_TIMEOUT_MS,
-                            .direct_timeout_ms = DIRECT_TIMEOUT_MS};
+    *nodes = (struct nodes){.max_ttl_ms = MAX_TTL_MS, .direct_timeout_ms = DIRECT_TIMEOUT_MS};
 }
 
 static bool begins_uri(const char *text) {
@@ -113,9 +109,6 @@ redlock_client *nodes_connect(const struct nodes *nodes, struct event_base *base
     options.node_count = nodes->count;
     options.max_ttl_ms = nodes->max_ttl_ms;
     options.node_timeout_ms = nodes->node_timeout_ms;
-    if (options.stall_timeout_ms < 2 * nodes->node_timeout_ms) {
-        options.stall_timeout_ms = 2 * nodes->node_timeout_ms;
-    }
     options.close_timeout_ms = CLOSE_TIMEOUT_MS;
     options.name = "redlock-command";
     options.owner = owner;

@@ -34,6 +34,7 @@ typedef redlock_status event_status;
  * channel_*        a node's messages arrive, stop, or are refused (once until they arrive again)
  * node_refused     a node's first error of its kind on a connection
  * node_evicts      a node's memory policy may evict locks; once
+ * node_slow        a node's answers take so long that rounds may not wait for them; once
  * address_failed   one of several addresses of a node's name did not answer
  * tracking_refused a node sends no change notifications, because its user lacks `right` (or "")
  * pending_releases_dropped
@@ -60,6 +61,7 @@ typedef redlock_status event_status;
     EVENT(channel_refused, FIELD(node, node) FIELD(text, why))                                     \
     EVENT(node_refused, FIELD(node, node) FIELD(text, why) FIELD(flag, is_misconfigured))          \
     EVENT(node_evicts, FIELD(node, node) FIELD(text, policy))                                      \
+    EVENT(node_slow, FIELD(node, node) FIELD(nanos, takes) FIELD(nanos, allowed))                  \
     EVENT(address_failed, FIELD(node, node) FIELD(text, address) FIELD(text, reason))              \
     EVENT(tracking_refused, FIELD(node, node) FIELD(text, right) FIELD(text, why))                 \
     EVENT(pending_releases_dropped, FIELD(node, node) FIELD(number, releases))                     \

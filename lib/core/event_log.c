@@ -96,6 +96,14 @@ static void log_node_evicts(struct event_log *log, const struct event *event) {
         event->node_evicts.node, event->node_evicts.policy);
 }
 
+static void log_node_slow(struct event_log *log, const struct event *event) {
+    const struct event_node_slow *slow = &event->node_slow;
+    say(log, event, REDLOCK_LOG_WARN,
+        "node %s: its answers take up to %" PRIu64 " ms, and %" PRIu64
+        " ms are allowed (node_timeout_ms; 0 follows the network)",
+        slow->node, nanos_to_ms(slow->takes), nanos_to_ms(slow->allowed));
+}
+
 static void log_address_failed(struct event_log *log, const struct event *event) {
     const struct event_address_failed *failed = &event->address_failed;
     say(log, event, REDLOCK_LOG_DEBUG, "node %s: not at %s: %s", failed->node, failed->address,
@@ -211,6 +219,7 @@ static const redlock_log_level levels[EVENT_COUNT] = {
     [EVENT_channel_refused] = REDLOCK_LOG_WARN,
     [EVENT_node_refused] = REDLOCK_LOG_ERROR,
     [EVENT_node_evicts] = REDLOCK_LOG_WARN,
+    [EVENT_node_slow] = REDLOCK_LOG_WARN,
     [EVENT_tracking_refused] = REDLOCK_LOG_WARN,
     [EVENT_pending_releases_dropped] = REDLOCK_LOG_WARN,
     [EVENT_node_left] = REDLOCK_LOG_INFO,

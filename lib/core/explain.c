@@ -6,13 +6,23 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Returns whether two nodes are reported together. The largest TTL of a group is reported. */
+/* Returns whether two nodes are reported together. The largest times of a group are reported. */
 static bool same_group(const redlock_node_report *a, const redlock_node_report *b) {
     return a->vote == b->vote && strcmp(a->detail, b->detail) == 0;
 }
 
+/* A node that is down differs from one that is only slower than it may be. */
+static void describe_timeout(struct text *text, const struct explain_subject *subject,
+                             uint64_t answer_us) {
+    text_append(text, "timeout after %" PRIu64 " ms", subject->node_timeout_ms);
+    if (answer_us > 0) {
+        text_append(text, ", usually it takes up to %" PRIu64 ".%" PRIu64 " ms", answer_us / 1000,
+                    answer_us / 100 % 10);
+    }
+}
+
 static void describe(struct text *text, const redlock_node_report *report, uint64_t ttl_ms,
-                     const struct explain_subject *subject) {
+                     uint64_t answer_us, const struct explain_subject *subject) {
     switch (report->vote) {
     case REDLOCK_VOTE_NONE:
         text_append(text, subject->is_open ? "not answered yet" : "not waited for");
@@ -45,7 +55,7 @@ static void describe(struct text *text, const redlock_node_report *report, uint6
         text_append(text, "refused: %s", report->detail);
         break;
     case REDLOCK_VOTE_TIMEOUT:
-        text_append(text, "timeout after %" PRIu64 " ms", subject->node_timeout_ms);
+        describe_timeout(text, subject, answer_us);
         break;
     case REDLOCK_VOTE_UNREACHABLE:
         text_append(text, "unreachable: %s", report->detail);
@@ -69,14 +79,17 @@ static void write_group(struct text *text, const struct explain_subject *subject
     const redlock_node_report *leader = &reports[first];
     uint32_t members = 0;
     uint64_t ttl_ms = 0;
+    uint64_t answer_us = 0; /* of the slowest */
     for (uint32_t i = first; i < count; i++) {
         if (same_group(leader, &reports[i])) {
             members++;
             ttl_ms = reports[i].ttl_ms > ttl_ms ? reports[i].ttl_ms : ttl_ms;
+            uint64_t takes_us = subject->answer_us != NULL ? subject->answer_us[i] : 0;
+            answer_us = takes_us > answer_us ? takes_us : answer_us;
         }
     }
     text_append(text, "; %" PRIu32 " ", members);
-    describe(text, leader, ttl_ms, subject);
+    describe(text, leader, ttl_ms, answer_us, subject);
     const char *before = " (";
     for (uint32_t i = first; i < count; i++) {
         if (same_group(leader, &reports[i])) {

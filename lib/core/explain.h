@@ -14,8 +14,9 @@ struct explain_subject {
     uint32_t next_nodes; /* size of the next list; 0: there is none */
     uint32_t tries;      /* 0: not mentioned */
     uint64_t took_ms;
-    bool is_open;             /* the round still waits for votes */
-    uint64_t node_timeout_ms; /* the time after which a vote is TIMEOUT */
+    bool is_open;              /* the round still waits for votes */
+    uint64_t node_timeout_ms;  /* the time after which a vote became a TIMEOUT */
+    const uint64_t *answer_us; /* by report: the time that the node's answers usually take; NULL */
 };
 
 /* Appends the sentence to `text`, with the nodes grouped by vote and detail. */

@@ -28,7 +28,7 @@ void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t 
         .state = LEASE_STARTING,
         .members = members,
         .begun_at = now,
-        .wake_at = nanos_min(nanos_add(now, terms->node_timeout), start_by),
+        .wake_at = nanos_min(nanos_add(now, terms->connect_patience), start_by),
         .trying = {.give_up_at = give_up_at, .requeue_at = start_by, .poll_at = NANOS_NEVER},
         .longest_ttl = nanos_add(terms->ttl, terms->lock_delay)};
 }
@@ -40,10 +40,19 @@ void lease_begin(struct lease *lease, uint64_t now, struct lease_update *update)
 
 bool lease_may_start(struct lease *lease, bool has_quorum, uint64_t now) {
     uint64_t end = lease->trying.requeue_at;
-    /* With a quorum up, the others get the time of one round to connect. */
-    uint64_t patient = nanos_min(nanos_add(lease->begun_at, lease->terms->node_timeout), end);
+    uint64_t patience = lease->terms->connect_patience;
+    uint64_t patient = nanos_min(nanos_add(lease->begun_at, patience), end);
     lease->wake_at = now < patient ? patient : end;
     return now >= end || (has_quorum && now >= patient);
+}
+
+void lease_wait_for_room(struct lease *lease) {
+    assert(lease->state == LEASE_STARTING);
+    lease->wake_at = lease->trying.give_up_at;
+}
+
+bool lease_is_at_end(const struct lease *lease, uint64_t now) {
+    return now >= lease->trying.give_up_at;
 }
 
 void lease_wait(struct lease *lease) {
@@ -67,7 +76,7 @@ uint64_t lease_validity(const struct lease *lease, uint64_t now) {
 
 /* The votes of this try take at most a round, and so do the commands of the next. */
 uint64_t lease_next_try_within(const struct lease *lease, uint64_t now) {
-    uint64_t rounds = nanos_add(lease->terms->node_timeout, lease->terms->node_timeout);
+    uint64_t rounds = 2 * lease->terms->patience->most;
     return tries_may_go_on(lease, now)
                ? nanos_min(lease->ttl, nanos_add(tries_longest_delay(lease, now), rounds))
                : 0;
@@ -126,7 +135,9 @@ void lease_decided(struct lease *lease, const struct round *round, uint64_t now,
 void lease_sent(struct lease *lease, struct round *round, uint64_t now) {
     if (lease_awaits_round(lease)) {
         /* The time that a busy turn took before the write is not the nodes' fault. */
-        round->timeout = lease_await(lease, now, round->usable_until);
+        round->sent_at = now;
+        lease_await(lease, now, round->usable_until);
+        round->late_at = lease->wake_at;
     }
 }
 
@@ -148,8 +159,26 @@ void lease_reconsider(struct lease *lease, const struct round *tried) {
 
 /* ---- the time, memory and nodes ---- */
 
-void lease_woken(struct lease *lease, struct round *round, uint64_t now,
-                 struct lease_update *update) {
+/*
+ * Expires the late members of a round. Returns whether the rest may still complete it; the lease
+ * then waits on, but not for longer than the round is of use. A watchdog's renewal is over: it had
+ * half of the time that was left.
+ */
+static bool expire(struct lease *lease, struct round *round, const struct round_silence *silence,
+                   uint64_t now) {
+    bool is_over = lease_is_watchdog_renewing(lease) || now >= round->usable_until;
+    round_expire(round, is_over ? round->silent : silence->late, now);
+    bool is_queued = round->kind == ROUND_QUEUE && queue_is_answered(round);
+    if (round->verdict != ROUND_OPEN || round->silent == 0 || is_queued) {
+        round->late_at = silence->next;
+        return false;
+    }
+    lease->wake_at = nanos_min(silence->next, round->usable_until);
+    return true;
+}
+
+void lease_woken(struct lease *lease, struct round *round, const struct round_silence *silence,
+                 uint64_t now, struct lease_update *update) {
     *update = (struct lease_update){0};
     /* The timer was early, or another event has moved the instant. */
     if (now < lease->wake_at) {
@@ -160,15 +189,14 @@ void lease_woken(struct lease *lease, struct round *round, uint64_t now,
         return;
     }
     if (lease->state == LEASE_QUEUED) {
-        queue_woken(lease, round, now, update);
+        queue_woken(lease, round, silence, now, update);
         return;
     }
-    /* A renewal may wait on for silent nodes; any other round ends at its deadline. */
+    /* A renewal may wait on for silent nodes; any other round ends when they are late. */
     bool is_done = lease_is_held(lease) ? hold_woken(lease, round, now, update) : round == NULL;
-    if (is_done) {
+    if (is_done || expire(lease, round, silence, now)) {
         return;
     }
-    round_expire(round);
     /* A QUEUE may stay open after its deadline: slow nodes can still grant by a push. */
     if (queue_is_waiting(lease, round)) {
         queue_expired(lease, round, now, update);

@@ -57,12 +57,18 @@ void lease_move(struct lease *lease, uint32_t members, uint64_t now, struct leas
 void lease_decided(struct lease *lease, const struct round *round, uint64_t now,
                    struct lease_update *update);
 
+/* Has a lease in STARTING, whose nodes are known, wait until they have room. */
+void lease_wait_for_room(struct lease *lease);
+
+/* Returns whether the time of a request in STARTING is over: its first try begins in any case. */
+bool lease_is_at_end(const struct lease *lease, uint64_t now);
+
 /*
  * Handles the firing of the timer, which may be early. `round` is the round that the lease waits
- * for, or NULL; a round whose deadline has passed is expired here.
+ * for, or NULL; `silence` is that of an open round, whose late members are expired here.
  */
-void lease_woken(struct lease *lease, struct round *round, uint64_t now,
-                 struct lease_update *update);
+void lease_woken(struct lease *lease, struct round *round, const struct round_silence *silence,
+                 uint64_t now, struct lease_update *update);
 
 /*
  * Handles votes that arrived for a decided round, or pushes for an open one. Votes that complete

@@ -26,20 +26,18 @@ const char *lease_state_name(enum lease_state state) {
 }
 
 /*
- * Returns the time for a round's votes. A watchdog's renewal may take half of the time that is
- * left; an application waits for anything else, even an extension.
+ * Returns the time until silent nodes are looked at. A watchdog's renewal may take half of the time
+ * that is left; an application waits for anything else, even an extension.
  */
-static uint64_t timeout_of(const struct lease *lease, uint64_t now, uint64_t usable_until) {
+static uint64_t patience_of(const struct lease *lease, uint64_t now, uint64_t usable_until) {
     /* Half, so that a second renewal still has time if this one fails. */
     return lease_is_watchdog_renewing(lease) ? nanos_sub(usable_until, now) / 2
-                                             : lease->terms->node_timeout;
+                                             : lease->terms->patience->least;
 }
 
-uint64_t lease_await(struct lease *lease, uint64_t now, uint64_t usable_until) {
-    uint64_t allowed =
-        nanos_min(timeout_of(lease, now, usable_until), nanos_sub(usable_until, now));
-    lease->wake_at = nanos_add(now, allowed);
-    return allowed;
+void lease_await(struct lease *lease, uint64_t now, uint64_t usable_until) {
+    uint64_t patience = patience_of(lease, now, usable_until);
+    lease->wake_at = nanos_add(now, nanos_min(patience, nanos_sub(usable_until, now)));
 }
 
 void lease_send(struct lease *lease, enum round_kind kind, uint64_t now, uint64_t usable_until,
@@ -48,5 +46,5 @@ void lease_send(struct lease *lease, enum round_kind kind, uint64_t now, uint64_
     update->round = kind;
     update->ttl = lease->ttl;
     update->usable_until = usable_until;
-    update->timeout = lease_await(lease, now, usable_until);
+    lease_await(lease, now, usable_until);
 }

@@ -55,12 +55,19 @@ enum lease_state {
     LEASE_OVER
 };
 
+/* Bounds on the timeouts of the client's nodes now, in nanoseconds: each has its own. */
+struct patience {
+    uint64_t least; /* the earliest that a silent node may be late after a command was sent */
+    uint64_t most;
+};
+
 /* The terms of a request: constant, and shared by leases. Durations are in nanoseconds. */
 struct lease_terms {
-    uint64_t *seed; /* of the jitter */
+    uint64_t *seed;                  /* of the jitter */
+    const struct patience *patience; /* follows the nodes' answers */
     double drift;
-    uint64_t ttl; /* initial TTL: an extension changes the lease's */
-    uint64_t node_timeout;
+    uint64_t ttl;              /* initial TTL: an extension changes the lease's */
+    uint64_t connect_patience; /* the time that nodes have to connect once a quorum is up */
     uint64_t retry_delay;
     uint64_t retry_delay_max;
     uint64_t wait;    /* time within which the last try begins; NANOS_NEVER: no bound */
@@ -166,12 +173,12 @@ static inline bool lease_leaves_validity(const struct lease *lease, uint64_t end
     return end > nanos_add(now, lease->terms->min_validity);
 }
 
-/* Sends a round for `update->ttl` that is useless from `usable_until` on, and sets its deadline. */
+/* Sends a round for `update->ttl` that is useless from `usable_until` on (lease_await). */
 void lease_send(struct lease *lease, enum round_kind kind, uint64_t now, uint64_t usable_until,
                 struct lease_update *update);
 
-/* Sets the deadline of a round that is useless from `usable_until` on. Returns the time allowed. */
-uint64_t lease_await(struct lease *lease, uint64_t now, uint64_t usable_until);
+/* Wakes the lease when nodes may be late, or when the round is useless if that comes first. */
+void lease_await(struct lease *lease, uint64_t now, uint64_t usable_until);
 
 const char *lease_state_name(enum lease_state state);
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/nanos.h"
+#include "core/answer_time.h"
 #include "core/validity.h"
 #include "wire/command.h"
 
@@ -61,8 +62,8 @@ static redlock_status check_durations(const redlock_options *options, redlock_er
         const char *field;
         uint64_t value, least;
     } durations[] = {
-        {"node_timeout_ms", options->node_timeout_ms, 1},
-        {"stall_timeout_ms", options->stall_timeout_ms, 1},
+        {"node_timeout_ms", options->node_timeout_ms, 0},
+        {"stall_timeout_ms", options->stall_timeout_ms, 0},
         {"max_ttl_ms", options->max_ttl_ms, 1},
         {"retry_delay_ms", options->retry_delay_ms, 1},
         {"retry_delay_max_ms", options->retry_delay_max_ms, options->retry_delay_ms},
@@ -353,21 +354,40 @@ static redlock_status check_keys(const redlock_request *request, redlock_error *
     return status;
 }
 
+/* Returns the timeout of a node nearby. */
+static uint64_t usual_timeout_ms(const redlock_options *options) {
+    return options->node_timeout_ms != 0 ? options->node_timeout_ms : nanos_to_ms(ANSWER_MARGIN);
+}
+
 uint64_t options_wait_ms(const redlock_options *options) {
     /* Half of a round's time is left for the way there and back. WAIT 0 would wait forever. */
-    return options->node_timeout_ms / 2 + 1;
+    return usual_timeout_ms(options) / 2 + 1;
 }
+
+uint64_t options_stall(const redlock_options *options) {
+    uint64_t fixed = nanos_from_ms(options->stall_timeout_ms);
+    return fixed != 0 ? fixed : OPTIONS_STALL_MIN;
+}
+
+uint64_t options_max_age(const redlock_options *options, uint64_t period) {
+    /* One heartbeat may be late, and the answer takes its time. */
+    return nanos_add(2 * period, nanos_from_ms(usual_timeout_ms(options)));
+}
+
+/* The time that nodes have to connect once a quorum is up, if node_timeout_ms is adaptive. */
+#define CONNECT_PATIENCE (50 * NANOS_PER_MS)
 
 /* Refuses a stall timeout that would drop a node while it is silent for a WAIT. */
 static redlock_status check_replicas(const redlock_request *request, const redlock_options *options,
                                      redlock_error *error) {
-    if (request->wait_replicas > 0 && options->stall_timeout_ms < options->node_timeout_ms) {
+    uint64_t timeout_ms = usual_timeout_ms(options);
+    if (request->wait_replicas > 0 && options->stall_timeout_ms != 0 &&
+        options->stall_timeout_ms < timeout_ms) {
         return error_set(error, REDLOCK_EINVAL,
                          "wait_replicas: %" PRIu32 " needs a stall_timeout_ms, %" PRIu64
                          ", of at least node_timeout_ms, %" PRIu64
                          ": a node that waits for its replicas is silent",
-                         request->wait_replicas, options->stall_timeout_ms,
-                         options->node_timeout_ms);
+                         request->wait_replicas, options->stall_timeout_ms, timeout_ms);
     }
     return REDLOCK_OK;
 }
@@ -416,7 +436,8 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
     return (struct lease_terms){
         .drift = options->drift,
         .ttl = nanos_from_ms(request->ttl_ms),
-        .node_timeout = nanos_from_ms(options->node_timeout_ms),
+        .connect_patience = options->node_timeout_ms != 0 ? nanos_from_ms(options->node_timeout_ms)
+                                                          : CONNECT_PATIENCE,
         .retry_delay = nanos_from_ms(options->retry_delay_ms),
         .retry_delay_max = nanos_from_ms(options->retry_delay_max_ms),
         .wait = wait_ms == 0 ? NANOS_NEVER : nanos_from_ms(wait_ms),

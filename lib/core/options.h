@@ -51,6 +51,15 @@ redlock_status options_check_ttl(const redlock_options *options, uint64_t ttl_ms
  */
 uint64_t options_wait_ms(const redlock_options *options);
 
+/* The least adaptive stall timeout. */
+#define OPTIONS_STALL_MIN (1000 * NANOS_PER_MS)
+
+/* Returns the stall timeout of what has no measured answers: lookups, and the first try. */
+uint64_t options_stall(const redlock_options *options);
+
+/* Returns the age up to which an answered heartbeat counts that was sent every `period`. */
+uint64_t options_max_age(const redlock_options *options, uint64_t period);
+
 /*
  * The longest reservation. If a waiter that was given the key hangs, others cannot have the key for
  * this long. A reservation must be longer than a push and its confirmation take.

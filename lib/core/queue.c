@@ -16,12 +16,12 @@ bool queue_is_waiting(const struct lease *lease, const struct round *round) {
            (lease->state == LEASE_ACQUIRING || lease->state == LEASE_QUEUED);
 }
 
-static bool is_answered(const struct round *round) {
+bool queue_is_answered(const struct round *round) {
     return round_has_quorum(round, round->members & ~round->silent);
 }
 
 bool queue_heeds(const struct round *round, redlock_vote vote) {
-    return vote == REDLOCK_VOTE_GRANTED || is_answered(round);
+    return vote == REDLOCK_VOTE_GRANTED || queue_is_answered(round);
 }
 
 /* ---- timers ---- */
@@ -63,7 +63,7 @@ static uint64_t answer_time(const struct lease *lease, uint64_t now) {
  * step would meet there again.
  */
 static uint64_t requeue_delay(const struct lease *lease, uint64_t now) {
-    uint64_t round_trip = nanos_min(answer_time(lease, now), lease->terms->node_timeout);
+    uint64_t round_trip = nanos_min(answer_time(lease, now), lease->terms->patience->most);
     uint64_t first = 2 * round_trip + NANOS_PER_MS;
     /* Others must finish requeueing while the first waiter still has its pushed keys. */
     uint64_t last = nanos_max(first, lease->terms->reservation / 4);
@@ -80,15 +80,14 @@ static void plan_requeue(struct lease *lease, const struct round *round, uint64_
     }
 }
 
-/* Returns the instant from which nodes that have not answered are late. */
-static uint64_t late_at(const struct lease *lease, const struct round *round) {
-    return round->silent != 0 ? nanos_add(lease->asked_at, lease->terms->node_timeout)
-                              : NANOS_NEVER;
+/* Returns the instant from which nodes that have not answered may be late. */
+static uint64_t late_at(const struct round *round) {
+    return round->silent != 0 ? round->late_at : NANOS_NEVER;
 }
 
 static void set_timer(struct lease *lease, const struct round *round) {
     uint64_t next = nanos_min(change_due(lease, lease->trying.poll_at), lease->trying.requeue_at);
-    lease->wake_at = nanos_min(nanos_min(next, lease->trying.give_up_at), late_at(lease, round));
+    lease->wake_at = nanos_min(nanos_min(next, lease->trying.give_up_at), late_at(round));
 }
 
 static void enter(struct lease *lease, const struct round *round, uint64_t now) {
@@ -158,7 +157,7 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
 void queue_votes(struct lease *lease, const struct round *round, uint64_t now,
                  struct lease_update *update) {
     /* Fewer answers than a quorum say nothing yet: the next ones may grant the key. */
-    if (!is_answered(round)) {
+    if (!queue_is_answered(round)) {
         return;
     }
     plan_requeue(lease, round, now);
@@ -229,15 +228,16 @@ static void requeue(struct lease *lease, const struct round *round, uint64_t now
     acquire_try(lease, now, update);
 }
 
-void queue_woken(struct lease *lease, struct round *round, uint64_t now,
-                 struct lease_update *update) {
+void queue_woken(struct lease *lease, struct round *round, const struct round_silence *silence,
+                 uint64_t now, struct lease_update *update) {
     if (round == NULL) { /* no node was asked: another request of this client has the key */
         acquire_fail(lease, REDLOCK_EHELD, now, update);
         return;
     }
     /* Late nodes count as TIMEOUT for the report; their pushes still count as grants. */
-    if (now >= late_at(lease, round)) {
-        round_expire(round);
+    if (now >= late_at(round)) {
+        round_expire(round, silence->late, now);
+        round->late_at = silence->next;
     }
     /* The end of the wait comes before everything else that is due. */
     if (now >= lease->trying.give_up_at) {

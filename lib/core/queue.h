@@ -41,13 +41,16 @@ bool queue_heeds(const struct round *round, redlock_vote vote);
 void queue_votes(struct lease *lease, const struct round *round, uint64_t now,
                  struct lease_update *update);
 
-/* Continues after the deadline of a round that its votes left open. */
+/* Returns whether a quorum has answered, or was late: the others need not be waited for. */
+bool queue_is_answered(const struct round *round);
+
+/* Continues after the late members of a round were expired, which left it open. */
 void queue_expired(struct lease *lease, const struct round *round, uint64_t now,
                    struct lease_update *update);
 
 /* Handles the firing of the timer in QUEUED; `round` is NULL after lease_wait. */
-void queue_woken(struct lease *lease, struct round *round, uint64_t now,
-                 struct lease_update *update);
+void queue_woken(struct lease *lease, struct round *round, const struct round_silence *silence,
+                 uint64_t now, struct lease_update *update);
 
 /*
  * Handles a notification that the key has changed at the nodes of `round->changed`: asks for the

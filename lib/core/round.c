@@ -18,7 +18,9 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     round->answers = answers;
     round->answered = 0;
     round->kind = (uint8_t)kind;
-    round->start = start;
+    round->start = round->sent_at = start;
+    round->late_at = NANOS_NEVER; /* until it was sent */
+    round->timeout = 0;
     round->ttl = ttl;
     round->members = lists.now | lists.next;
     round->silent = round->members;
@@ -313,8 +315,10 @@ bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
     return record(round, node, REDLOCK_VOTE_GRANTED);
 }
 
-void round_expire(struct round *round) {
-    for (uint32_t rest = round->silent; rest != 0; rest &= rest - 1) {
+void round_expire(struct round *round, uint32_t late, uint64_t now) {
+    late &= round->silent;
+    round->timeout = late != 0 ? nanos_sub(now, round->sent_at) : round->timeout;
+    for (uint32_t rest = late; rest != 0; rest &= rest - 1) {
         round_vote(round, (uint32_t)__builtin_ctz(rest), REDLOCK_VOTE_TIMEOUT, 0);
     }
 }

@@ -51,6 +51,12 @@ struct round_answer {
                               keep the key */
 };
 
+/* The silent members of a round, each by its own timeout. */
+struct round_silence {
+    uint32_t late; /* mask: those whose time is over */
+    uint64_t next; /* the next instant at which another one may be late; NANOS_NEVER: none */
+};
+
 /* In the order of use: recording and counting a vote touches the first 64 bytes. */
 struct round {
     uint8_t kind;    /* enum round_kind */
@@ -65,7 +71,9 @@ struct round {
     uint64_t start;                   /* a clock reading from before the first byte was queued */
     uint64_t ttl;
     uint64_t usable_until;        /* the lease's: the instant from which the round is useless */
-    uint64_t timeout;             /* the lease's: the time allowed to the round */
+    uint64_t sent_at;             /* the instant at which the command was written to the sockets */
+    uint64_t late_at;             /* the earliest instant at which a silent member is late */
+    uint64_t timeout;             /* the time after which a member became a TIMEOUT; 0: none */
     uint32_t awaited;             /* mask: the members that DIAGNOSE waits for */
     uint32_t queued;              /* mask: QUEUE: members that have an entry for the waiter */
     uint32_t pushed;              /* mask: QUEUE: members that granted by a push */
@@ -180,10 +188,10 @@ uint64_t round_fence_beyond(const struct round *round);
 bool round_agrees(const struct round *round, uint64_t fence);
 
 /*
- * Records a TIMEOUT for each silent node. After this the round is decided, unless it is a QUEUE
- * that these nodes may still complete.
+ * Records a TIMEOUT for each silent member of `late`, a mask. When no member is silent any more,
+ * the round is decided, unless it is a QUEUE that these nodes may still complete.
  */
-void round_expire(struct round *round);
+void round_expire(struct round *round, uint32_t late, uint64_t now);
 
 /*
  * Returns whether the round is decided and a quorum of the list granted; the next list is ignored.

@@ -199,14 +199,26 @@ static void record_memory(struct trust *trust, const struct trust_beat *beat) {
     }
 }
 
+/*
+ * Returns the earliest instant at which the server can have run the heartbeat, after its clock was
+ * checked: in a long queue of commands this is later than the sending.
+ */
+static uint64_t ran_at(const struct trust *trust, const struct trust_beat *beat) {
+    int64_t earliest = (int64_t)(beat->time_us * NANOS_PER_US) - trust->clock_high;
+    int64_t least = (int64_t)beat->sent_at;
+    int64_t most = (int64_t)beat->received_at;
+    return (uint64_t)(earliest < least ? least : earliest > most ? most : earliest);
+}
+
 bool trust_beat(struct trust *trust, const struct trust_beat *beat) {
     record_memory(trust, beat);
-    /* Heartbeats overlap: the one sent last proves the newest state. */
-    trust->beaten_at =
-        trust->is_beating ? nanos_max(trust->beaten_at, beat->sent_at) : beat->sent_at;
+    bool is_steady = check_clock(trust, beat);
+    /* Heartbeats overlap: the one that ran last proves the newest state. */
+    uint64_t ran = ran_at(trust, beat);
+    trust->beaten_at = trust->is_beating ? nanos_max(trust->beaten_at, ran) : ran;
     trust->is_beating = true;
     answer(trust, TRUST_BEAT, beat->received_at);
-    return check_clock(trust, beat);
+    return is_steady;
 }
 
 uint64_t trust_key_stands_until(const struct trust *trust, uint64_t expires_ms, uint64_t time_us,

@@ -72,7 +72,7 @@ struct trust_terms {
     redlock_guards guards;
     bool is_durable; /* the node keeps its data over restarts, according to its operator */
     uint64_t max_ttl;
-    uint64_t max_age; /* the largest age of the last answered heartbeat, since it was sent */
+    uint64_t max_age; /* the largest age of the last answered heartbeat, since it ran */
     double drift;
 };
 
@@ -91,7 +91,7 @@ struct trust {
     uint64_t lost_at;   /* the time of the last report that the node may have lost keys that it had
                            granted; 0: never */
     bool is_beating;    /* a heartbeat was answered on this connection */
-    uint64_t beaten_at; /* time at which the last answered heartbeat was sent */
+    uint64_t beaten_at; /* the earliest time at which the last answered heartbeat can have run */
     bool has_clock;     /* the clock was read at least once */
     int64_t clock_low, clock_high; /* bounds of the node's clock less ours ... */
     uint64_t clock_at;             /* ... as of this instant of ours */

@@ -31,7 +31,6 @@ struct lease_update {
     uint32_t awaited;      /* of DIAGNOSE */
     uint64_t ttl;          /* of the round */
     uint64_t usable_until; /* of the round: the instant from which it is useless */
-    uint64_t timeout;      /* of the round: the time allowed to it */
 
     uint32_t top_up;     /* mask: nodes at which to SET NX the current token */
     uint64_t top_up_ttl; /* the expiry of those keys */

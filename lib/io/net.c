@@ -102,7 +102,9 @@ static __attribute__((noinline)) void record_arrival(struct conn *conn,
     conn->is_timed = true;
     conn->heard_at = clock_now();
     if (request != NULL && conn->traffic != NULL) {
-        histogram_record(&conn->traffic->round_trip, nanos_sub(conn->heard_at, request->sent_at));
+        uint64_t took = nanos_sub(conn->heard_at, request->sent_at);
+        histogram_record(&conn->traffic->round_trip, took);
+        answer_time_record(&conn->traffic->answer_time, took);
     }
 }
 
@@ -621,6 +623,10 @@ bool conn_subscribe(struct conn *conn, struct conn_request *request, const char 
     }
     reader_subscribe(&conn->reader, channel);
     return true;
+}
+
+bool conn_admits(struct conn *conn) {
+    return load_admits(&conn->load, &conn->net->bounds);
 }
 
 void conn_count(struct conn *conn, struct traffic *traffic) {

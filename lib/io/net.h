@@ -11,6 +11,7 @@
 #ifndef REDLOCK_IO_NET_H
 #define REDLOCK_IO_NET_H
 
+#include "core/answer_time.h"
 #include "core/load.h"
 #include "io/loop.h"
 #include "wire/reply.h"
@@ -80,7 +81,8 @@ struct traffic {
     uint64_t replies; /* number of replies and messages */
     uint64_t bytes_sent;
     uint64_t bytes_received;
-    redlock_histogram round_trip; /* of the first reply in each read of the socket */
+    redlock_histogram round_trip;   /* of the first reply in each read of the socket */
+    struct answer_time answer_time; /* of the same replies */
 };
 
 void net_init(struct net *net, const struct loop *loop, const struct load_bounds *bounds);
@@ -128,6 +130,10 @@ bool conn_subscribe(struct conn *conn, struct conn_request *request, const char 
  * reads only a part of them, because the server may send messages without end.
  */
 void conn_read(struct conn *conn);
+
+/* Returns whether the first commands of requests may be sent (load_admits); else on_room follows.
+ */
+bool conn_admits(struct conn *conn);
 
 /*
  * Returns whether the connection was ever established, including TLS: if not, no command was sent.

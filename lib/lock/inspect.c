@@ -1,7 +1,7 @@
 /*
  * The happy path: inspections_ask sends one script call to each node; each answer goes into the
  * survey (core/survey.h). The next turn reports to the application when all nodes have answered,
- * when the missing answers cannot change the check of a fence, or when node_timeout is over.
+ * when the missing answers cannot change the check of a fence, or when they are late.
  *
  * Failures: as with a grant, an answer counts only if its node is fully trusted and no duplicate.
  * A counter that is not a number voids the answer, since its value cannot be known. Replies may
@@ -36,7 +36,7 @@ struct inspection {
     uint64_t fence;
     unsigned references; /* number of replies to come, plus 1 while in the list */
     uint32_t waiting;    /* mask: nodes whose answer is awaited */
-    bool is_over;        /* node_timeout has passed */
+    bool is_over;        /* all missing answers are late */
     struct survey survey;
     char details[REDLOCK_MAX_NODES][DETAIL_MAX];
     struct survey_entries entries[]; /* by node; none for the check of a fence */
@@ -155,10 +155,19 @@ static void on_inspect_reply(struct conn_request *request, void *owner, const st
 
 /* ---- asking ---- */
 
+static void wait_on(struct inspection *inspection, uint64_t now) {
+    struct inspections *inspections = inspection->inspections;
+    const struct round_silence silence = members_silence(
+        inspections->members, inspection->waiting, inspection->request.sent_at, ANSWER_MARGIN, now);
+    /* Without memory for the timer it must not wait. */
+    if (silence.next == NANOS_NEVER || !timer_set(&inspection->timer, silence.next)) {
+        inspection->is_over = true;
+        context_wake(inspections->context);
+    }
+}
+
 static void on_inspect_timer(void *arg) {
-    struct inspection *inspection = arg;
-    inspection->is_over = true;
-    context_wake(inspection->inspections->context);
+    wait_on(arg, clock_now());
 }
 
 static void ask_node(struct inspection *inspection, struct node *node) {
@@ -221,7 +230,6 @@ static struct inspection *create_inspection(struct inspections *inspections, con
 
 redlock_status inspections_ask(struct inspections *inspections, const char *key, size_t key_length,
                                uint64_t fence, const struct inspection_listener *listener) {
-    struct context *context = inspections->context;
     struct inspection *inspection = create_inspection(inspections, key, key_length, listener);
     if (inspection == NULL) {
         return REDLOCK_ENOMEM;
@@ -235,11 +243,8 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
         node_beat(node, now, GUARD_BEAT_NANOS); /* Trust: an answer needs a recent beat before it */
         ask_node(inspection, node);
     }
-    uint64_t timeout = nanos_from_ms(context->options.node_timeout_ms);
-    if (!timer_set(&inspection->timer, nanos_add(now, timeout))) {
-        inspection->is_over = true; /* without memory for the timeout it must not wait */
-    }
-    context_wake(context);
+    wait_on(inspection, now);
+    context_wake(inspections->context);
     return REDLOCK_OK;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/nanos.h"
 #include "core/handover.h"
+#include "core/options.h"
 #include "core/queue.h"
 #include "io/clock.h"
 #include "lock/notifications.h"
@@ -161,27 +162,42 @@ static void start_request(redlock_lock *lock, enum lease_state before, uint64_t 
     }
 }
 
-/*
- * Begins the first try of a lock that was held back, if all nodes are known or the time to wait for
- * them is over.
- */
-static void start_if_due(redlock_lock *lock) {
-    struct locks *locks = lock->locks;
-    struct members *members = locks->members;
-    uint64_t now = clock_now();
+/* Returns whether all nodes are known, or the time to wait for them is over. */
+static bool may_start(redlock_lock *lock, uint64_t now) {
+    struct members *members = lock->locks->members;
     bool has_quorum = members_have_quorum(members);
     bool is_due = members->are_known || lease_may_start(&lock->lease, has_quorum, now);
-    if (!is_due) {
+    if (is_due && has_quorum) { /* a quorum is enough: no later request waits for other nodes */
+        members_wait_no_longer(members);
+    }
+    return is_due;
+}
+
+/*
+ * Begins the first try of a lock that was held back, if the nodes are known and have room. At the
+ * end of the request's time it begins in any case, and the votes show why it fails.
+ */
+static void start_if_due(redlock_lock *lock) {
+    uint64_t now = clock_now();
+    if (!may_start(lock, now)) {
         lock_set_alarm(lock);
         return;
     }
-    if (has_quorum) { /* a quorum is enough: no later request waits for the other nodes */
-        members_wait_no_longer(members);
+    if (!lock->is_admitted && !lease_is_at_end(&lock->lease, now)) {
+        lease_wait_for_room(&lock->lease);
+        lock_set_alarm(lock);
+        context_wake(lock->locks->context); /* to be admitted, if there is room (turn_admit) */
+        return;
     }
     start_request(lock, LEASE_STARTING, now);
     if (lock->list == LOCK_STARTING) { /* otherwise an event is queued already */
         locks_move_home(lock);
     }
+}
+
+bool lock_may_begin(struct locks *locks) {
+    return locks->members->are_known && TAILQ_EMPTY(&locks->queues[LOCK_STARTING].list) &&
+           locks_have_room(locks);
 }
 
 void lock_begin(redlock_lock *lock, uint64_t now) {
@@ -192,14 +208,19 @@ void lock_begin(redlock_lock *lock, uint64_t now) {
     if (terms->watches) {
         members_listen(locks->members);
     }
-    lease_start(&lock->lease, terms, members,
-                nanos_from_ms(locks->context->options.stall_timeout_ms), now);
-    if (locks->members->are_known) {
+    lease_start(&lock->lease, terms, members, options_stall(&locks->context->options), now);
+    if (lock_may_begin(locks)) {
+        locks_admit(locks, lock->key->length);
         start_request(lock, LEASE_ACQUIRING, now);
-    } else { /* a try now could lack a quorum only because names are still being looked up */
-        lock_set_alarm(lock);
-        locks_move_home(lock);
+        return;
     }
+    /* A try now could lack a quorum only for want of room, or because names are looked up. */
+    if (locks->members->are_known) {
+        lease_wait_for_room(&lock->lease);
+        context_wake(locks->context);
+    }
+    lock_set_alarm(lock);
+    locks_move_home(lock);
 }
 
 /* Hands over the token, which stays at the nodes, so that its pushes find the new owner. */
@@ -340,6 +361,17 @@ record_timeouts(const redlock_lock *lock, const struct operation *open, uint32_t
     }
 }
 
+/* Returns which silent nodes of an open round are late; `open` may be NULL. */
+static struct round_silence silence_of(const redlock_lock *lock, const struct operation *open,
+                                       uint64_t now) {
+    if (open == NULL) {
+        return (struct round_silence){.next = NANOS_NEVER};
+    }
+    const struct round *round = &open->round;
+    uint64_t margin = round_deniers(round) != 0 ? ANSWER_MARGIN_SPLIT : ANSWER_MARGIN;
+    return members_silence(lock->locks->members, round->silent, round->sent_at, margin, now);
+}
+
 static void on_woken(redlock_lock *lock, struct lease_update *update) {
     enum lease_state before = lock->lease.state;
     /* Deadline of a round: replies that have arrived count, however late the loop reads them. */
@@ -353,7 +385,8 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
     } else {
         const struct operation *open = open_operation(lock);
         uint32_t silent = open != NULL ? open->round.silent : 0;
-        lease_woken(&lock->lease, lock_round(lock), now, update);
+        const struct round_silence silence = silence_of(lock, open, now);
+        lease_woken(&lock->lease, lock_round(lock), &silence, now, update);
         if (open != NULL) {
             record_timeouts(lock, open, silent);
         }

@@ -11,9 +11,12 @@
 void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum lease_state before,
                     uint64_t now);
 
+/* Returns whether the next request need not wait: the nodes are known and have room. */
+bool lock_may_begin(struct locks *locks);
+
 /*
- * Begins the lease of a new lock: asks the nodes, waits until they are known, or waits in its
- * cohort for another request of this client.
+ * Begins the lease of a new lock: asks the nodes, waits until they are known and have room, or
+ * waits in its cohort for another request of this client.
  */
 void lock_begin(redlock_lock *lock, uint64_t now);
 

@@ -98,6 +98,7 @@ struct redlock_lock {
     int8_t ended;          /* redlock_status for on_ended */
     uint8_t kind;          /* kind_number */
     uint8_t list;          /* enum lock_list */
+    bool is_admitted : 1;  /* the first try may be sent (turn.c, admit) */
     bool is_closed : 1;    /* closed by its client */
     bool is_let_go : 1;    /* released by the application */
     bool is_parting : 1;   /* released, and due for handover in the lock's next turn */

@@ -102,6 +102,18 @@ void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
     }
 }
 
+void locks_look_for_room(struct locks *locks) {
+    const redlock_options *options = &locks->context->options;
+    struct admission *admission = &locks->admission;
+    *admission = (struct admission){.is_known = true};
+    /* As much again as load_admits, at the most: less than the share of new commands. */
+    if (members_admit(locks->members)) {
+        uint32_t commands = options->max_commands / 8;
+        admission->requests = commands < TURN_ADMITTED_MAX ? commands : TURN_ADMITTED_MAX;
+        admission->bytes = options->max_bytes / 8;
+    }
+}
+
 void locks_record_sent(redlock_lock *lock) {
     struct operation *operation = operation_hold(lock->operation); /* until turn_sent */
     STAILQ_INSERT_TAIL(&lock->locks->sent, operation, sent_link);
@@ -191,6 +203,7 @@ bool locks_init(struct locks *locks, struct context *context, struct members *me
     locks->rounds = rounds;
     locks->in_turn = NULL;
     locks->has_read = false;
+    locks->admission = (struct admission){0};
     pool_init(&locks->pool, &context->allocator, &locks_kind, locks);
     pool_init(&locks->waits, &context->allocator, &wait_kind, NULL);
     for (unsigned list = 0; list < LOCK_LISTS; list++) {
@@ -280,6 +293,7 @@ static const struct lease_terms *hold_terms(struct locks *locks, const redlock_r
     struct context *context = locks->context;
     struct lease_terms terms = options_terms(&context->options, request);
     terms.seed = &context->seed;
+    terms.patience = &context->patience;
     /* Wait queue: the kind must have one, and the messages that grant a key must hold its name. */
     terms.queues = terms.queues && kind->queue != SCRIPT_NONE && is_short(key);
     return terms_hold(&locks->terms, &terms);
@@ -344,7 +358,8 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request, 
     lock->operation = NULL;
     lock->granted = lock->unsent = 0;
     lock->events = lock->notifications = 0;
-    lock->is_closed = lock->is_let_go = lock->is_parting = lock->is_notified = false;
+    lock->is_admitted = lock->is_closed = lock->is_let_go = lock->is_parting = lock->is_notified =
+        false;
     lock->was_renewed = lock->has_waited = false;
     memset(lock->token, 0, sizeof(lock->token)); /* no try yet */
     lock->on_done = (struct lock_callback){on_acquired, arg};

@@ -32,12 +32,22 @@
 #define TURN_LOCKS_MAX 1024
 #define TURN_OVERDUE_MAX 8192
 
+/* The most requests whose first try is sent between two turns. */
+#define TURN_ADMITTED_MAX 2048
+
 STAILQ_HEAD(operation_queue, operation);
 
 /* A count of the pushed keys that had no waiter and went back, in the second from `since` on. */
 struct locks_back {
     uint64_t since;
     uint32_t count;
+};
+
+/* The room for first tries until the next turn: commands are sent at the ends of turns. */
+struct admission {
+    bool is_known;
+    uint32_t requests; /* that may still be sent */
+    size_t bytes;      /* that their keys may have together */
 };
 
 struct locks {
@@ -58,6 +68,7 @@ struct locks {
     struct counts counts;
     const redlock_lock *in_turn; /* the lock whose turn it is, which locks_ready skips; or NULL */
     bool has_read;               /* all sockets were read in this turn */
+    struct admission admission;
     char explanation[LOCKS_EXPLANATION_MAX];
 };
 
@@ -78,6 +89,27 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request, 
  * stays valid until on_closed: its holder may not know that the client gave up the lock.
  */
 void locks_end(redlock_lock *lock);
+
+/* Looks at the nodes' room for first tries. */
+void locks_look_for_room(struct locks *locks);
+
+/*
+ * Returns whether the first try of one more request may be sent before the next turn. If not, the
+ * lock waits in LOCK_STARTING, in the order of the requests.
+ */
+static inline bool locks_have_room(struct locks *locks) {
+    if (!locks->admission.is_known) {
+        locks_look_for_room(locks);
+    }
+    return locks->admission.requests > 0 && locks->admission.bytes > 0;
+}
+
+/* Counts a request whose first try is sent, for a key of this length. */
+static inline void locks_admit(struct locks *locks, size_t key_length) {
+    struct admission *admission = &locks->admission;
+    admission->requests--;
+    admission->bytes -= key_length < admission->bytes ? key_length : admission->bytes;
+}
 
 /* Queues a lock for its next turn, unless it is queued already, or in its turn now. */
 void locks_ready(redlock_lock *lock);

@@ -141,7 +141,6 @@ static void begin_operation(const redlock_lock *lock, const struct lease_update 
     operation_begin(operation, update->round, now, update->ttl, update->awaited);
     operation->arguments.ttl_ms = node_ttl_ms(lock, update->ttl);
     operation->round.usable_until = update->usable_until;
-    operation->round.timeout = update->timeout;
     if (operation_is_release(operation)) { /* of the lock, or of a failed try by DIAGNOSE */
         operation_set_release(operation, lease->may_hold, outbox_entry_ticket(lock),
                               nanos_add(now, lease->longest_ttl),

@@ -35,6 +35,18 @@ static void deal_with(const struct lock_queue *queue, unsigned count) {
     }
 }
 
+/* Begins the first tries of requests that wait, in their order, as far as the nodes have room. */
+static void admit(struct locks *locks) {
+    struct lock_head *waiting = &locks->queues[LOCK_STARTING].list;
+    locks->admission = (struct admission){0};
+    while (locks->members->are_known && !TAILQ_EMPTY(waiting) && locks_have_room(locks)) {
+        redlock_lock *lock = TAILQ_FIRST(waiting);
+        locks_admit(locks, lock->key->length);
+        lock->is_admitted = true;
+        locks_raise(lock, LOCK_STARTED);
+    }
+}
+
 void turn_locks(struct locks *locks) {
     const struct lock_queue *overdue = &locks->queues[LOCK_OVERDUE];
     const struct lock_queue *decided = &locks->queues[LOCK_DUE];
@@ -44,6 +56,7 @@ void turn_locks(struct locks *locks) {
     unsigned verdicts = due_in(decided, TURN_LOCKS_MAX);
     unsigned others = due_in(ready, TURN_LOCKS_MAX);
     locks->has_read = false;
+    admit(locks);
     if (locks->context->is_closing) {
         close_some(locks);
     }
@@ -101,7 +114,10 @@ static void start_lock(redlock_lock *lock) {
 }
 
 void turn_start(struct locks *locks) {
-    locks_visit(locks, LOCK_STARTING, start_lock);
+    if (!locks->members->are_known) { /* otherwise in order, as the nodes have room (admit) */
+        locks_visit(locks, LOCK_STARTING, start_lock);
+    }
+    context_wake(locks->context);
 }
 
 void turn_ask_again(struct locks *locks) {

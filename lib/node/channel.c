@@ -221,6 +221,7 @@ static void on_probe_reply(struct conn_request *request, void *owner, const stru
         on_probe_refused(channel, reply);
     } else if (reply->type == REPLY_INTEGER && reply->integer > 0) {
         probe->is_answered = true;
+        probe->request.sent_at = clock_now(); /* the message is on its way from now on */
         finish_probing(channel);
     } else {
         drop_connection(channel, reply->type == REPLY_INTEGER
@@ -229,12 +230,19 @@ static void on_probe_reply(struct conn_request *request, void *owner, const stru
     }
 }
 
+/* Returns the time for which the server owes the probe: it answers earlier commands first. */
+static uint64_t overdue(const struct channel *channel, uint64_t now) {
+    const struct channel_probe *probe = &channel->probe;
+    uint64_t heard_at = probe->is_pending ? uplink_heard_at(channel->commands) : 0;
+    return nanos_sub(now, nanos_max(probe->request.sent_at, heard_at));
+}
+
 /* Drops the connection if the probe is overdue. After a late beat it gets more time, once. */
 static void judge(struct channel *channel, uint64_t now, bool is_late) {
-    uint64_t stall_ms = channel_context(channel)->options.stall_timeout_ms;
+    uint64_t stall = uplink_stall_timeout(channel->commands);
     struct channel_probe *probe = &channel->probe;
     bool is_out = !probe->has_arrived && !probe->is_for_another;
-    if (!is_out || nanos_sub(now, probe->request.sent_at) < nanos_from_ms(stall_ms)) {
+    if (!is_out || overdue(channel, now) < stall) {
         return;
     }
     if (is_late && !probe->is_excused) {
@@ -242,7 +250,8 @@ static void judge(struct channel *channel, uint64_t now, bool is_late) {
         return;
     }
     char why[96];
-    snprintf(why, sizeof(why), "stalled: a probe has not come back for %" PRIu64 " ms", stall_ms);
+    snprintf(why, sizeof(why), "stalled: a probe has not come back for %" PRIu64 " ms",
+             nanos_to_ms(stall));
     drop_connection(channel, why);
 }
 

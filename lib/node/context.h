@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "core/event_log.h"
+#include "core/lease_state.h"
 #include "io/loop.h"
 #include "io/net.h"
 #include "io/probes.h"
@@ -32,7 +33,8 @@ struct context {
     struct event_log event_log;
     struct trace trace;
     struct probes probes;
-    uint64_t seed;    /* of the jitter */
+    struct patience patience; /* of rounds (members_measure) */
+    uint64_t seed;            /* of the jitter */
     uint64_t lost_at; /* the time at which a guard last learned that its node may have lost keys */
     int64_t masters_ahead;        /* the masters' clocks minus ours, in nanoseconds */
     uint64_t masters_ahead_until; /* the instant at which masters_ahead expires; 0: it has */

@@ -13,6 +13,7 @@
 
 #include "base/nanos.h"
 #include "core/event.h"
+#include "core/options.h"
 #include "io/clock.h"
 #include "node/uplink.h"
 #include "wire/command.h"
@@ -38,7 +39,7 @@ void guard_init(struct guard *guard, struct uplink *uplink,
         .guards = options->guards,
         .is_durable = uplink->uri.is_durable,
         .max_ttl = nanos_from_ms(options->max_ttl_ms),
-        .max_age = nanos_add(2 * GUARD_BEAT_NANOS, nanos_from_ms(options->node_timeout_ms)),
+        .max_age = options_max_age(options, GUARD_BEAT_NANOS),
         .drift = options->drift,
     };
     guard->uplink = uplink;
@@ -200,6 +201,7 @@ void guard_beat(struct guard *guard, uint64_t now) {
     if (!guard->is_role_beaten || refused & 1U << TRUST_ROLE) {
         ask_role(guard, now);
     }
+    guard->unbeaten = 0;
     if (!has_beats(guard) || ask_beat(guard, now)) {
         guard->beaten_at = now; /* a beat that could not be sent stays due */
     }

@@ -52,6 +52,7 @@ struct guard {
     bool was_reported;      /* the last event reported distrust */
     bool has_warned;        /* the server's eviction policy was logged */
     uint64_t beaten_at;     /* the time at which the last beat was sent */
+    uint32_t unbeaten;      /* number of rounds since then */
     uint64_t asked_role_at; /* the time at which the role was last asked for */
     bool is_role_beaten;    /* the last beat on this connection reported the role */
     char why[192];          /* the text of guard_why */

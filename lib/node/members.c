@@ -31,6 +31,7 @@ void members_init(struct members *members, struct context *context,
                   const struct node_listener *listener, void *arg) {
     *members = (struct members){.context = context, .listener = listener, .listener_arg = arg};
     SLIST_INIT(&members->left);
+    members_measure(members);
 }
 
 static void list_add(struct node_list *list, uint32_t index) {
@@ -181,6 +182,45 @@ void members_probe(const struct members *members, uint64_t now) {
     while ((node = members_take(members, &rest)) != NULL) {
         channel_beat(&node->channel, now);
     }
+}
+
+struct round_silence members_silence(const struct members *members, uint32_t silent,
+                                     uint64_t sent_at, uint64_t margin, uint64_t now) {
+    struct round_silence silence = {.late = silent & ~members_all(members), .next = NANOS_NEVER};
+    uint32_t rest = silent & members_all(members);
+    const struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        uint64_t due = uplink_answer_due(&node->uplink, sent_at, margin);
+        silence.late |= due <= now ? node_bit(node) : 0;
+        silence.next = due > now ? nanos_min(silence.next, due) : silence.next;
+    }
+    return silence;
+}
+
+void members_measure(const struct members *members) {
+    uint64_t fixed = nanos_from_ms(members->context->options.node_timeout_ms);
+    struct patience patience = {.least = fixed != 0 ? fixed : ANSWER_TIMEOUT_FIRST};
+    uint32_t rest = members_up(members);
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        node_look_at_answers(node);
+        uint64_t least = uplink_answer_timeout(&node->uplink, ANSWER_MARGIN_SPLIT);
+        uint64_t most = uplink_answer_timeout(&node->uplink, ANSWER_MARGIN);
+        patience.least = nanos_min(patience.least, least);
+        patience.most = nanos_max(patience.most, most);
+    }
+    patience.most = nanos_max(patience.most, patience.least);
+    members->context->patience = patience;
+}
+
+bool members_admit(const struct members *members) {
+    uint32_t rest = members_all(members);
+    uint32_t admitting = 0;
+    const struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        admitting |= uplink_admits(&node->uplink) ? node_bit(node) : 0;
+    }
+    return include_quorum(members, admitting);
 }
 
 void members_read(const struct members *members) {

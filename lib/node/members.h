@@ -7,6 +7,7 @@
 #define REDLOCK_NODE_MEMBERS_H
 
 #include "core/quorum.h"
+#include "core/round.h"
 
 #include <redlock.h>
 #include <stdbool.h>
@@ -178,6 +179,25 @@ void members_probe(const struct members *members, uint64_t now);
 
 /* Lets later requests begin at once: a quorum is up, and the other nodes have had their time. */
 void members_wait_no_longer(struct members *members);
+
+/*
+ * Returns which of `silent`, a mask, are late with the answer to a command that was sent at
+ * `sent_at`, by their timeouts with this margin (core/answer_time.h).
+ */
+struct round_silence members_silence(const struct members *members, uint32_t silent,
+                                     uint64_t sent_at, uint64_t margin, uint64_t now);
+
+/*
+ * Computes the bounds on the nodes' timeouts anew (context->patience), and warns of slow nodes. For
+ * a call once a second.
+ */
+void members_measure(const struct members *members);
+
+/*
+ * Returns whether the first commands of requests may be sent: a quorum of each list has room, or is
+ * not connected. If not, on_room follows.
+ */
+bool members_admit(const struct members *members);
 
 /* Reads all replies that have arrived, without waiting for the loop. */
 void members_read(const struct members *members);

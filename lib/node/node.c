@@ -115,6 +115,18 @@ void node_retried(struct node *node, redlock_vote vote) {
     }
 }
 
+/* Half of an adaptive timeout's maximum, or of node_timeout_ms. */
+void node_look_at_answers(struct node *node) {
+    uint64_t fixed = nanos_from_ms(node_context(node)->options.node_timeout_ms);
+    uint64_t allowed = fixed != 0 ? fixed : ANSWER_TIMEOUT_MAX;
+    uint64_t takes = answer_time_usual(&node->uplink.traffic.answer_time);
+    if (!node->was_slow && takes > allowed / 2) {
+        node->was_slow = true;
+        EMIT(&node_context(node)->events, node_slow, .node = node_name(node), .takes = takes,
+             .allowed = allowed);
+    }
+}
+
 bool node_is_releasing(const struct node *node) {
     return node_is_up(node) && node->pending.count > 0 &&
            (node->retries > 0 || uplink_commands(&node->uplink) > 0);
@@ -163,6 +175,7 @@ static void on_uplink_room(struct uplink *uplink) {
     if (node_is_up(node) && node->pending.count > 0) {
         retry_releases(node);
     }
+    node->listener->on_room(node->listener_arg);
 }
 
 static void on_uplink_refusal(struct uplink *uplink, const struct reply *reply) {

@@ -28,6 +28,8 @@ struct node_listener {
     void (*on_sound)(void *arg);
     /* An attempt to connect has begun, at one of the addresses, or failed. */
     void (*on_attempt)(void *arg);
+    /* The node has room again for requests that wait for it (members_admit). */
+    void (*on_room)(void *arg);
     /* The node has room for its pending releases (node_room). */
     void (*on_releases_due)(void *arg, struct node *node);
     /* The node's server can push from now on: queue entries from before are void. */
@@ -59,6 +61,7 @@ struct node {
     uint64_t unreleased_reported;    /* number of releases given up, at the last event */
     uint64_t unreleased_reported_at; /* the time of the last event; 0: none yet */
 
+    bool was_slow;       /* node_slow was emitted */
     uint32_t complaints; /* mask of enum reply_error: logged since the node was last up */
 
     /* For redlock_client_node_stats. */
@@ -120,12 +123,23 @@ static inline redlock_vote node_vote_unsent(const struct node *node) {
                                                                       : REDLOCK_VOTE_UNREACHABLE;
 }
 
-/* Sends a beat to an UP node, if the last one was sent at least `ago` nanoseconds ago. */
+/* The most rounds between two beats: a server may need long for what is sent in an instant. */
+#define NODE_UNBEATEN_MAX 4096
+
+/*
+ * Sends a beat to an UP node, if the last one was sent at least `ago` nanoseconds ago or very many
+ * rounds went after it. For each round.
+ */
 static inline void node_beat(struct node *node, uint64_t now, uint64_t ago) {
-    if (nanos_sub(now, node->guard.beaten_at) >= ago && node_is_up(node)) {
+    bool is_due =
+        ++node->guard.unbeaten > NODE_UNBEATEN_MAX || nanos_sub(now, node->guard.beaten_at) >= ago;
+    if (is_due && node_is_up(node)) {
         guard_beat(&node->guard, now);
     }
 }
+
+/* Warns, once, of an UP node whose answers take more than half of the time that they may take. */
+void node_look_at_answers(struct node *node);
 
 /* Returns whether the node refuses the client: its login, its database, or a guard's question. */
 bool node_refuses(const struct node *node);

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "core/backoff.h"
 #include "core/event.h"
+#include "core/options.h"
 #include "io/clock.h"
 
 #include <inttypes.h>
@@ -39,8 +40,28 @@ static void wake_at(struct uplink *uplink, uint64_t at) {
     }
 }
 
-static uint64_t stall_timeout(const struct uplink *uplink) {
-    return nanos_from_ms(uplink->context->options.stall_timeout_ms);
+uint64_t uplink_answer_timeout(const struct uplink *uplink, uint64_t margin) {
+    uint64_t fixed = nanos_from_ms(uplink->context->options.node_timeout_ms);
+    return fixed != 0 ? fixed : answer_time_timeout(&uplink->traffic.answer_time, margin);
+}
+
+uint64_t uplink_answer_due(const struct uplink *uplink, uint64_t sent_at, uint64_t margin) {
+    uint64_t heard_at = uplink->conn != NULL ? conn_heard_at(uplink->conn) : 0;
+    return nanos_add(nanos_max(sent_at, heard_at), uplink_answer_timeout(uplink, margin));
+}
+
+/* While connecting: a first packet that is lost is sent again after a second. */
+#define STALL_CONNECTING (3000 * NANOS_PER_MS)
+
+uint64_t uplink_stall_timeout(const struct uplink *uplink) {
+    uint64_t fixed = nanos_from_ms(uplink->context->options.stall_timeout_ms);
+    if (fixed != 0) {
+        return fixed;
+    }
+    uint64_t usual = uplink->state == UPLINK_CONNECTING
+                         ? STALL_CONNECTING
+                         : 2 * uplink_answer_timeout(uplink, ANSWER_MARGIN);
+    return nanos_max(usual, OPTIONS_STALL_MIN);
 }
 
 /* The longest time that a lookup may take, unless stall_timeout is longer. */
@@ -51,7 +72,7 @@ static uint64_t stall_timeout(const struct uplink *uplink) {
  * up soon; but a name server may be slow, so each unanswered lookup doubles the time.
  */
 static uint64_t lookup_timeout(const struct uplink *uplink) {
-    uint64_t timeout = stall_timeout(uplink);
+    uint64_t timeout = options_stall(&uplink->context->options);
     for (uint32_t i = 0; i < uplink->unanswered && timeout < LOOKUP_MAX; i++) {
         timeout = nanos_min(2 * timeout, LOOKUP_MAX);
     }
@@ -275,7 +296,7 @@ static void greet(struct uplink *uplink) {
     handshake_begin(&uplink->handshake, &handshake_listener, uplink->purpose, uplink->conn,
                     &uplink->uri, context->name, &context->scratch, uplink->state_since);
     uplink->listener->on_connecting(uplink, uplink->state_since);
-    wake_at(uplink, nanos_add(uplink->state_since, stall_timeout(uplink)));
+    wake_at(uplink, nanos_add(uplink->state_since, uplink_stall_timeout(uplink)));
     context_wake(context);
 }
 
@@ -353,7 +374,7 @@ static bool excuse(struct uplink *uplink, uint64_t oldest, uint64_t late) {
 }
 
 static void check_progress(struct uplink *uplink, uint64_t now) {
-    uint64_t stall = stall_timeout(uplink);
+    uint64_t stall = uplink_stall_timeout(uplink);
     conn_read(uplink->conn); /* the loop may have been away: replies that have arrived count */
     uint64_t oldest = conn_oldest(uplink->conn);
     /* Any reply shows that the server is working on the commands, in order. */
@@ -363,8 +384,7 @@ static void check_progress(struct uplink *uplink, uint64_t now) {
     }
     if (due <= now) {
         char why[96];
-        snprintf(why, sizeof(why), "stalled: no answer for %" PRIu64 " ms",
-                 uplink->context->options.stall_timeout_ms);
+        snprintf(why, sizeof(why), "stalled: no answer for %" PRIu64 " ms", nanos_to_ms(stall));
         conn_close(uplink->conn, why);
     } else if (due != NANOS_NEVER) { /* no command is open: the next one sets the timer */
         wake_at(uplink, due);
@@ -393,8 +413,12 @@ static void on_uplink_timer(void *arg) {
 
 /* Makes the timer check for the answer to a request that was sent. */
 static void watch_request(struct uplink *uplink, const struct conn_request *request) {
-    uint64_t due = nanos_add(request->sent_at, stall_timeout(uplink));
-    if (uplink->timer.at > due) { /* usually false: an earlier check sets the next one */
+    /* Usually an earlier check sets the next one, soon enough for any timeout. */
+    if (uplink->timer.at <= nanos_add(request->sent_at, OPTIONS_STALL_MIN)) {
+        return;
+    }
+    uint64_t due = nanos_add(request->sent_at, uplink_stall_timeout(uplink));
+    if (uplink->timer.at > due) {
         wake_at(uplink, due);
     }
 }
@@ -435,6 +459,10 @@ bool uplink_was_reached(const struct uplink *uplink) {
 
 uint64_t uplink_heard_at(const struct uplink *uplink) {
     return conn_heard_at(uplink->conn);
+}
+
+bool uplink_admits(const struct uplink *uplink) {
+    return uplink->conn == NULL || conn_admits(uplink->conn);
 }
 
 uint32_t uplink_commands(const struct uplink *uplink) {

@@ -145,6 +145,24 @@ bool uplink_was_reached(const struct uplink *uplink);
 /* Returns when the latest reply was read (conn_heard_at). The connection must exist. */
 uint64_t uplink_heard_at(const struct uplink *uplink);
 
+/*
+ * Returns the time after which an answer is late: node_timeout_ms or, if that is 0, by the answers
+ * so far, with this margin (core/answer_time.h).
+ */
+uint64_t uplink_answer_timeout(const struct uplink *uplink, uint64_t margin);
+
+/* Returns the silence after which a server that owes an answer is dropped. */
+uint64_t uplink_stall_timeout(const struct uplink *uplink);
+
+/*
+ * Returns the instant from which the answer to a command sent at `sent_at` is late. It moves on
+ * while earlier commands are answered: these are ahead of it in the server's queue.
+ */
+uint64_t uplink_answer_due(const struct uplink *uplink, uint64_t sent_at, uint64_t margin);
+
+/* Returns whether requests need not wait for this uplink: conn_admits, or it is not connected. */
+bool uplink_admits(const struct uplink *uplink);
+
 /* Return the number, and the bytes, of commands not answered yet; 0 without a connection. */
 uint32_t uplink_commands(const struct uplink *uplink);
 size_t uplink_bytes(const struct uplink *uplink);

@@ -409,15 +409,24 @@ static redlock_client *short_of_room(struct fixture *f, struct proxy **proxies,
     return create_trusting(f, &options);
 }
 
-/* Makes more requests than there is room for; none is answered. */
-static void fill_queues(struct fixture *f, redlock_client *client) {
+/*
+ * Makes more requests than there is room for, at nodes that do not answer: releases, since these
+ * may fill all of the room.
+ */
+static void fill_queues(struct fixture *f, redlock_client *client, struct proxy **proxies) {
+    redlock_lock *locks[2 * LEAST_QUEUE];
+    char keys[2 * LEAST_QUEUE][32];
+
     for (unsigned i = 0; i < 2 * LEAST_QUEUE; i++) {
-        char key[32];
-        snprintf(key, sizeof(key), "filler:%u", i);
-        redlock_request request = request_for(key, TTL_MS);
-        begin_acquire(f, client, &request);
+        snprintf(keys[i], sizeof(keys[i]), "filler:%u", i);
+        locks[i] = hold(f, client, keys[i], TTL_MS);
     }
-    run_turns(f, 2);
+    wait_all_answered(f, client);
+    proxies_hold_replies(proxies, 0, THREE);
+    for (unsigned i = 0; i < 2 * LEAST_QUEUE; i++) {
+        assert_int_equal(redlock_release(locks[i], NULL, NULL), REDLOCK_OK);
+        run_turns(f, 2); /* releases of one turn share a command */
+    }
     assert_int_in_range(node_info(client, 0).commands, LEAST_QUEUE / 4 * 3, 2 * LEAST_QUEUE);
 }
 
@@ -432,8 +441,7 @@ static void a_full_queue_hides_no_empty_memory(void **state) {
     struct proxy *proxies[THREE];
     redlock_client *client = short_of_room(f, proxies, TTL_MS);
 
-    proxies_hold_replies(proxies, 0, THREE);
-    fill_queues(f, client);
+    fill_queues(f, client, proxies);
     send_to(f, 0, 2, "FLUSHALL");
     run_until(f, have_markers, f, "a beat that found no marker has set one");
     proxies_pass_replies(proxies, 0, THREE);

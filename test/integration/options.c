@@ -186,12 +186,6 @@ static void large_drift(redlock_options *options) {
 static void drift_that_is_no_number(redlock_options *options) {
     options->drift = NAN;
 }
-static void no_node_timeout(redlock_options *options) {
-    options->node_timeout_ms = 0;
-}
-static void no_stall_timeout(redlock_options *options) {
-    options->stall_timeout_ms = 0;
-}
 static void no_max_ttl(redlock_options *options) {
     options->max_ttl_ms = 0;
 }
@@ -241,8 +235,6 @@ static const struct {
     {negative_drift, "drift"},
     {large_drift, "drift"},
     {drift_that_is_no_number, "drift"},
-    {no_node_timeout, "node_timeout_ms"},
-    {no_stall_timeout, "stall_timeout_ms"},
     {no_max_ttl, "max_ttl_ms"},
     {no_commands, "max_commands"},
     {no_bytes, "max_bytes"},

@@ -89,6 +89,10 @@ static void ills_of_nodes_are_logged(void **state) {
     SAYS(&desk, REDLOCK_LOG_WARN,
          "node a:1: its maxmemory-policy is allkeys-lru: it may evict locks (noeviction never "
          "does)");
+    EMIT(&desk.events, node_slow, .node = "a:1", .takes = MS(41), .allowed = MS(50));
+    SAYS(&desk, REDLOCK_LOG_WARN,
+         "node a:1: its answers take up to 41 ms, and 50 ms are allowed (node_timeout_ms; 0 "
+         "follows the network)");
     EMIT(&desk.events, address_failed, .node = "a:1", .address = "10.0.0.1:1", .reason = "refused");
     SAYS(&desk, REDLOCK_LOG_DEBUG, "node a:1: not at 10.0.0.1:1: refused");
     EMIT(&desk.events, tracking_refused, .node = "a:1", .right = "", .why = "ERR");
@@ -199,8 +203,8 @@ static void a_log_wants_what_its_level_wants(void **state) {
         unsigned wanted; /* number of kinds */
     } cases[] = {
         {REDLOCK_LOG_DEBUG, EVENT_COUNT},
-        {REDLOCK_LOG_INFO, 16},
-        {REDLOCK_LOG_WARN, 8},
+        {REDLOCK_LOG_INFO, 17},
+        {REDLOCK_LOG_WARN, 9},
         {REDLOCK_LOG_ERROR, 2},
     };
     struct desk desk;

@@ -94,6 +94,14 @@ static void test_what_each_vote_is_called(void **state) {
                                 sentence};
         check(&row);
     }
+    const uint64_t answer_us[] = {420, 1250, 300};
+    const struct row slow = {
+        {.what = "not acquired", .node_timeout_ms = 50, .answer_us = answer_us},
+        3,
+        {{A, REDLOCK_VOTE_TIMEOUT, 0, ""}, {B, REDLOCK_VOTE_TIMEOUT, 0, ""}, {C, 0, 0, ""}},
+        "not acquired, 2 of 3 nodes are needed; 2 timeout after 50 ms, usually it takes up to 1.2 "
+        "ms (" A ", " B "); 1 not waited for (" C ")"};
+    check(&slow);
     const struct row open = {{.what = "being renewed", .is_open = true},
                              1,
                              {{A, REDLOCK_VOTE_NONE, 0, ""}},

@@ -42,8 +42,8 @@ static int check_options(void) {
 /* Checks each default by its name: in old C++ the initialisers are positional. */
 static int check_defaults_of_options(void) {
     const redlock_options is = REDLOCK_OPTIONS_INIT;
-    return is.nodes == NULL && is.node_count == 0 && is.node_timeout_ms == 50 &&
-           is.stall_timeout_ms == 1000 && is.max_ttl_ms == 30000 && is.drift * 1000 > 9.9 &&
+    return is.nodes == NULL && is.node_count == 0 && is.node_timeout_ms == 0 &&
+           is.stall_timeout_ms == 0 && is.max_ttl_ms == 30000 && is.drift * 1000 > 9.9 &&
            is.drift * 1000 < 10.1 && is.retry_delay_ms == 200 && is.retry_delay_max_ms == 200 &&
            is.reconnect_delay_ms == 50 && is.reconnect_delay_max_ms == 2000 &&
            is.max_commands == 65536 && is.max_bytes == 16777216 && is.name[0] == 'r' &&
@@ -51,7 +51,8 @@ static int check_defaults_of_options(void) {
            is.tls_ca_file == NULL && is.tls_ca_path == NULL && is.tls_cert_file == NULL &&
            is.tls_key_file == NULL && is.fence_idle_ms == 604800000 && is.owner == NULL &&
            is.close_timeout_ms == 5000 && is.handover == REDLOCK_HANDOVER_PUSH &&
-           is.max_local_handoffs == 64 && is.trace == NULL && is.trace_arg == NULL;
+           is.max_local_handoffs == 64 && is.trace == NULL && is.trace_arg == NULL &&
+           is.max_unsent == 1048576;
 }
 
 /* Likewise. */

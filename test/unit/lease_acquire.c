@@ -299,7 +299,7 @@ static void test_without_a_round_the_deadline_decides_nothing(void **state) {
     struct rig rig;
     struct lease_terms terms = rig_terms();
     rig_start(&rig, &terms, 1);
-    lease_woken(&rig.lease, NULL, rig.lease.wake_at, &rig.update);
+    lease_woken(&rig.lease, NULL, NULL, rig.lease.wake_at, &rig.update);
     assert_state(&rig, LEASE_ACQUIRING);
     assert_nothing_sent(&rig);
 }
@@ -628,6 +628,42 @@ static void test_only_a_round_has_a_deadline_from_when_it_was_sent(void **state)
     }
 }
 
+/* Each silent node has its own time: a round ends when the last one that matters is late. */
+static void test_a_round_waits_for_nodes_that_are_not_late(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    rig_start(&rig, &terms, 5);
+    rig_votes(&rig, "GG");
+    rig.busy = 1U << 2 | 1U << 3; /* these two answer earlier commands; node 4 is late */
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_ACQUIRING);
+    assert_int_equal(round_voters(&rig.round, REDLOCK_VOTE_TIMEOUT), 1U << 4);
+    rig.busy = 1U << 3;
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_ACQUIRING);
+    assert_int_equal(rig.lease.wake_at, rig.now + MS(50));
+    rig.busy = 0;
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_OVER);
+    assert_int_equal(rig.update.acquired, REDLOCK_ENOQUORUM);
+    assert_int_equal(rig.round.timeout, MS(150));
+}
+
+/* A quorum that comes after the end of its validity is useless, however busy the nodes are. */
+static void test_a_round_waits_no_longer_than_it_is_of_use(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = rig_terms();
+    terms.ttl = MS(200);
+    rig_start(&rig, &terms, 5);
+    rig.busy = 0x1f;
+    while (rig.lease.state == LEASE_ACQUIRING) {
+        rig_wake_on_time(&rig);
+    }
+    assert_int_equal(rig.now, rig.round.usable_until);
+}
+
 static void test_what_only_a_held_lock_can_do(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(pending); i++) {
@@ -816,7 +852,7 @@ static void test_what_was_held_back_begins_waits_or_ends(void **state) {
     struct lease_terms terms = rig_terms();
     struct lease_update update;
     struct lease lease = hold_back(&terms);
-    lease_woken(&lease, NULL, lease.wake_at, &update);
+    lease_woken(&lease, NULL, NULL, lease.wake_at, &update);
     assert_int_equal(lease.state, LEASE_STARTING);
     assert_false(update.send);
     lease_begin(&lease, T0 + MS(70), &update);
@@ -869,6 +905,8 @@ int main(void) {
         cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_votes_that_come_late_change_why_a_try_failed),
         cmocka_unit_test(test_only_a_round_has_a_deadline_from_when_it_was_sent),
+        cmocka_unit_test(test_a_round_waits_for_nodes_that_are_not_late),
+        cmocka_unit_test(test_a_round_waits_no_longer_than_it_is_of_use),
         cmocka_unit_test(test_what_only_a_held_lock_can_do),
         cmocka_unit_test(test_the_first_try_waits_for_the_nodes),
         cmocka_unit_test(test_what_was_held_back_begins_waits_or_ends),

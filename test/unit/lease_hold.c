@@ -36,7 +36,7 @@ static void test_a_renewal_that_was_not_sent_has_no_round_to_expire(void **state
     struct lease_terms terms = watched();
     rig_hold(&rig, &terms, "GGG");
     rig_wake_on_time(&rig);
-    lease_woken(&rig.lease, NULL, rig.lease.wake_at, &rig.update);
+    lease_woken(&rig.lease, NULL, NULL, rig.lease.wake_at, &rig.update);
     assert_state(&rig, LEASE_RENEWING);
     assert_nothing_sent(&rig);
 }

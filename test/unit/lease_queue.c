@@ -371,11 +371,11 @@ static void test_who_waits_for_another_asks_nobody(void **state) {
     struct lease_terms terms = queue_terms();
     terms.wait = MS(500);
     wait_for_another(&lease, &terms);
-    lease_woken(&lease, NULL, T0 + MS(499), &update);
+    lease_woken(&lease, NULL, NULL, T0 + MS(499), &update);
     assert_int_equal(update.notifications, 0);
     lease_ask_again(&lease, NULL, T0, &update);
     assert_false(update.send);
-    lease_woken(&lease, NULL, T0 + MS(500), &update);
+    lease_woken(&lease, NULL, NULL, T0 + MS(500), &update);
     assert_int_equal(update.acquired, REDLOCK_EHELD);
     assert_int_equal(update.undo, 0);
     wait_for_another(&lease, &terms);
@@ -431,7 +431,7 @@ static void test_renewals_begin_anew_with_the_next(void **state) {
     assert_true(handover_is_silent(&rig.lease, &to, rig.now));
     handover_move(&rig.lease, &to, rig.now, &ended, &begun);
     assert_int_equal(to.wake_at, rig.now);
-    lease_woken(&to, NULL, rig.now, &begun);
+    lease_woken(&to, NULL, NULL, rig.now, &begun);
     assert_int_equal(to.state, LEASE_RENEWING);
     assert_true(begun.send);
 }

@@ -54,6 +54,24 @@ static void test_each_class_has_its_share(void **state) {
     assert_true(load_has_room(&load, &BOUNDS, LOAD_HELD, 300));
 }
 
+/* New requests wait while 1/8 of the room is taken, and an answer that makes room is reported. */
+static void test_requests_wait_beyond_an_eighth(void **state) {
+    (void)state;
+    struct load load = {0};
+
+    assert_true(load_admits(&load, &BOUNDS));
+    add(&load, 2, 1);
+    assert_true(load_admits(&load, &BOUNDS));
+    remove_without_report(&load, 1, 1);
+    add(&load, 2, 1);
+    assert_false(load_admits(&load, &BOUNDS));
+    assert_true(load_remove(&load, &BOUNDS, 1));
+    remove_without_report(&load, 2, 1);
+    add(&load, 1, 126);
+    assert_false(load_admits(&load, &BOUNDS));
+    assert_true(load_remove(&load, &BOUNDS, 126));
+}
+
 static void test_room_is_reported_at_half_and_once(void **state) {
     (void)state;
     struct load load = {0};
@@ -100,6 +118,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_bound_holds),
         cmocka_unit_test(test_each_class_has_its_share),
+        cmocka_unit_test(test_requests_wait_beyond_an_eighth),
         cmocka_unit_test(test_room_is_reported_at_half_and_once),
         cmocka_unit_test(test_room_is_reported_when_there_are_few_bytes_too),
         cmocka_unit_test(test_room_is_not_reported_without_a_refusal),

@@ -97,8 +97,8 @@ static void test_the_defaults(void **state) {
     assert_int_equal(options_read(&given, &options, NULL), REDLOCK_OK);
     assert_ptr_equal(options.nodes, nodes);
     assert_int_equal(options.node_count, 1);
-    assert_int_equal(options.node_timeout_ms, 50);
-    assert_int_equal(options.stall_timeout_ms, 1000);
+    assert_int_equal(options.node_timeout_ms, 0);
+    assert_int_equal(options.stall_timeout_ms, 0);
     assert_int_equal(options.max_ttl_ms, 30000);
     assert_true(options.drift == 0.01);
     assert_int_equal(options.retry_delay_ms, 200);
@@ -129,8 +129,8 @@ static const struct bounds {
     size_t offset, size;
     uint64_t least, most;
 } bounds[] = {
-    DURATION(node_timeout_ms, 1),
-    DURATION(stall_timeout_ms, 1),
+    DURATION(node_timeout_ms, 0),
+    DURATION(stall_timeout_ms, 0),
     DURATION(max_ttl_ms, 1),
     DURATION(retry_delay_max_ms, 200), /* the default of retry_delay_ms */
     DURATION(reconnect_delay_ms, 1),
@@ -154,10 +154,12 @@ static void test_the_bounds_of_each_field(void **state) {
     for (size_t i = 0; i < COUNT_OF(bounds); i++) {
         redlock_options options = with_value(&bounds[i], bounds[i].least);
         assert_options_accepted(&options);
-        options = with_value(&bounds[i], bounds[i].least - 1);
-        assert_options_refused(&options, bounds[i].field);
-        options = with_value(&bounds[i], 0);
-        assert_options_refused(&options, bounds[i].field);
+        if (bounds[i].least > 0) {
+            options = with_value(&bounds[i], bounds[i].least - 1);
+            assert_options_refused(&options, bounds[i].field);
+            options = with_value(&bounds[i], 0);
+            assert_options_refused(&options, bounds[i].field);
+        }
         options = with_value(&bounds[i], bounds[i].most != 0 ? bounds[i].most : UINT64_MAX);
         assert_options_accepted(&options);
         if (bounds[i].most != 0) {
@@ -395,7 +397,7 @@ static void test_an_older_smaller_struct_gets_the_defaults(void **state) {
     given.nodes = nodes;
     given.node_count = 1;
     assert_int_equal(options_read(&given, &options, NULL), REDLOCK_OK);
-    assert_int_equal(options.node_timeout_ms, 50);
+    assert_int_equal(options.node_timeout_ms, 0);
     assert_string_equal(options.name, "redlock");
     given.size = offsetof(redlock_options, node_timeout_ms) - 1;
     assert_options_refused(&given, "size: not set");
@@ -674,8 +676,14 @@ static void test_replicas_are_waited_for_before_a_stall(void **state) {
     (void)state;
     redlock_options options = usual_options();
     redlock_request request = usual_request(), checked;
-    assert_int_equal(options_wait_ms(&options), 26);
+    assert_int_equal(options_wait_ms(&options), 126);
     request.wait_replicas = 2;
+    options.stall_timeout_ms = 249;
+    assert_request_refused_by(&options, &request,
+                              "wait_replicas: 2 needs a stall_timeout_ms, 249, of at least "
+                              "node_timeout_ms, 250: ");
+    options.node_timeout_ms = 50;
+    assert_int_equal(options_wait_ms(&options), 26);
     for (options.stall_timeout_ms = 1; options.stall_timeout_ms < 50; options.stall_timeout_ms++) {
         assert_request_refused_by(&options, &request, "wait_replicas: 2 needs a stall_timeout_ms");
     }
@@ -728,7 +736,7 @@ static void test_the_terms_are_what_was_asked_for(void **state) {
     struct lease_terms terms = options_terms(&options, &request);
     assert_true(terms.drift == 0.01);
     assert_int_equal(terms.ttl, MS(10000));
-    assert_int_equal(terms.node_timeout, MS(50));
+    assert_int_equal(terms.connect_patience, MS(50));
     assert_int_equal(terms.retry_delay, MS(200));
     assert_int_equal(terms.retry_delay_max, MS(200));
     assert_int_equal(terms.min_validity, 0);

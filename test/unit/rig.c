@@ -9,10 +9,12 @@
 
 struct lease_terms rig_terms(void) {
     static uint64_t seed; /* seed of leases without a rig */
+    static const struct patience patience = {MS(50), MS(50)};
     return (struct lease_terms){.seed = &seed,
                                 .drift = 0.01,
                                 .ttl = MS(10000),
-                                .node_timeout = MS(50),
+                                .patience = &patience,
+                                .connect_patience = MS(50),
                                 .retry_delay = MS(200),
                                 .retry_delay_max = MS(2000),
                                 .wait = NANOS_NEVER,
@@ -143,7 +145,7 @@ static void carry_out(struct rig *rig, enum lease_state before) {
         round_begin(&rig->round, rig->answers, update->round, rig->lists, rig->now, update->ttl,
                     update->awaited);
         rig->round.usable_until = update->usable_until;
-        rig->round.timeout = update->timeout;
+        lease_sent(&rig->lease, &rig->round, rig->now);
         bool is_try = update->round == ROUND_ACQUIRE || update->round == ROUND_QUEUE;
         if (is_try && rig->lease.terms->permits > 0) {
             permits_begin(&rig->permits, rig->lease.terms->permits);
@@ -276,7 +278,11 @@ void rig_offers(struct rig *rig, uint32_t node, uint32_t permit) {
 
 void rig_wake(struct rig *rig) {
     enum lease_state before = rig->lease.state;
-    lease_woken(&rig->lease, &rig->round, rig->now, &rig->update);
+    const struct round_silence silence = {
+        .late = rig->now >= rig->round.sent_at + MS(50) ? rig->round.silent & ~rig->busy : 0,
+        .next = rig->busy != 0 ? rig->now + MS(50) : NANOS_NEVER,
+    };
+    lease_woken(&rig->lease, &rig->round, &silence, rig->now, &rig->update);
     carry_out(rig, before);
 }
 

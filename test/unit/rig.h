@@ -22,6 +22,7 @@ struct rig {
     struct lease_update update; /* update of the last event */
     uint64_t now;
     uint64_t counter;    /* counter of a fenced lock that nodes report with a grant */
+    uint32_t busy;       /* mask of the nodes that answer earlier commands, and are not late yet */
     bool without_memory; /* whether rounds cannot be sent */
     bool is_unsent; /* whether the last round was not sent, so that lease_out_of_memory is due */
 

@@ -439,7 +439,7 @@ static void test_the_deadline_is_the_vote_of_the_silent(void **state) {
     struct round round = begin(ROUND_ACQUIRE, 5, 0);
     round_vote(&round, 0, REDLOCK_VOTE_GRANTED, 0);
     round_vote(&round, 4, REDLOCK_VOTE_DENIED, 0);
-    round_expire(&round);
+    round_expire(&round, round.silent, MS(50));
     assert_int_equal(round.verdict, ROUND_NO);
     assert_int_equal(round.silent, 0);
     assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), 0x0e);
@@ -458,14 +458,14 @@ static void test_late_grants_may_be_a_quorum(void **state) {
     struct round round = begin(ROUND_RENEW, 5, 0);
     round_vote(&round, 0, REDLOCK_VOTE_GRANTED, 0);
     assert_false(round_was_granted_late(&round));
-    round_expire(&round);
+    round_expire(&round, round.silent, MS(50));
     round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0);
     round_vote(&round, 2, REDLOCK_VOTE_MISSING, 0);
     assert_false(round_was_granted_late(&round));
     round_vote(&round, 4, REDLOCK_VOTE_GRANTED, 0);
     assert_true(round_was_granted_late(&round));
     round_begin(&round, answers, ROUND_RENEW, (struct quorum_lists){0x07, 0x38}, 0, MS(10000), 0);
-    round_expire(&round);
+    round_expire(&round, round.silent, MS(50));
     for (uint32_t node = 0; node < 4; node++) {
         round_vote(&round, node, REDLOCK_VOTE_GRANTED, 0);
     }
@@ -480,11 +480,11 @@ static void test_the_deadline_decides_rounds(void **state) {
     for (uint32_t nodes = 1; nodes <= REDLOCK_MAX_NODES; nodes++) {
         for (int kind = ROUND_ACQUIRE; kind <= ROUND_DIAGNOSE; kind++) {
             struct round round = begin((enum round_kind)kind, nodes, 1);
-            round_expire(&round);
+            round_expire(&round, round.silent, MS(50));
             assert_int_equal(round.verdict, kind == ROUND_DIAGNOSE ? ROUND_YES
                                             : kind == ROUND_QUEUE  ? ROUND_OPEN
                                                                    : ROUND_NO);
-            round_expire(&round); /* a second time, without effect */
+            round_expire(&round, round.silent, MS(50)); /* a second time, without effect */
             assert_int_equal(round_voters(&round, REDLOCK_VOTE_TIMEOUT), first(nodes));
         }
     }
@@ -495,7 +495,7 @@ static void test_a_timeout_is_no_proof_of_loss(void **state) {
     struct round round = begin(ROUND_RENEW, 5, 0);
     round_vote(&round, 0, REDLOCK_VOTE_MISSING, 0);
     round_vote(&round, 1, REDLOCK_VOTE_MISSING, 0);
-    round_expire(&round);
+    round_expire(&round, round.silent, MS(50));
     assert_int_equal(round.verdict, ROUND_NO);
 }
 
@@ -713,7 +713,7 @@ static void test_a_pushed_grant_may_be_void(void **state) {
 static void test_a_late_grant_may_be_void(void **state) {
     (void)state;
     struct round round = begin(ROUND_RENEW, 3, 0);
-    round_expire(&round);
+    round_expire(&round, round.silent, MS(50));
     round_grant(&round, 0, 0);
     round_grant(&round, 1, 0);
     assert_true(round_was_granted_late(&round));

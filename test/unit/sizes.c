@@ -47,7 +47,7 @@ static void an_operation_is_sized_for_its_nodes(void **state) {
     size_t answers = OPERATION_STEP * sizeof(struct round_answer);
     assert_int_equal(round_indexes((struct quorum_lists){0x1f, 0}), 5);
     assert_int_equal(round_indexes((struct quorum_lists){0x1f, UINT32_C(1) << 31}), 32);
-    assert_int_in_range(sizeof(struct operation) + answers, 1, 640);
+    assert_int_in_range(sizeof(struct operation) + answers, 1, 656);
 }
 
 int main(void) {

@@ -39,7 +39,8 @@ struct conn {
     struct pending_list pending;
     struct bytes out;
     bool is_open, is_closing, is_dirty, is_subscribed;
-    uint64_t heard_at;          /* by the process's clock */
+    uint64_t heard_at; /* by the process's clock */
+    struct answer_time *answer_time;
     struct load load, own_load; /* commands of the application; of the client itself */
     TAILQ_ENTRY(conn) dirty_link;
     char why[128];
@@ -78,8 +79,7 @@ static bool unload(struct conn *conn, const struct conn_request *request) {
 }
 
 void conn_count(struct conn *conn, struct traffic *traffic) {
-    (void)conn;
-    (void)traffic; /* simulated traffic has no statistics */
+    conn->answer_time = &traffic->answer_time; /* simulated traffic has no other statistics */
 }
 
 void conn_abandon(struct conn *conn) {
@@ -161,6 +161,7 @@ static void deliver(struct conn *conn, struct answer *answer) {
     check_delivered(conn->link, answer, pending->sent_at);
     struct conn_request *request = take_pending(conn);
     conn->heard_at = tempo_read(&conn->process->clock, conn->process->world->now);
+    answer_time_record(conn->answer_time, nanos_sub(conn->heard_at, request->sent_at));
     if (unload(conn, request)) {
         conn->listener->on_room(conn->owner);
     }
@@ -342,6 +343,10 @@ uint64_t conn_oldest(const struct conn *conn) {
 
 uint64_t conn_heard_at(const struct conn *conn) {
     return conn->heard_at;
+}
+
+bool conn_admits(struct conn *conn) {
+    return load_admits(&conn->load, &conn->net->bounds);
 }
 
 uint32_t conn_commands(const struct conn *conn) {

@@ -1,0 +1,181 @@
+/*
+ * More requests at once than the nodes have room for: they wait, and are sent in order. In most
+ * tests the room is small, so that a few thousand requests are many.
+ */
+#include "clocks.h"
+#include "harness.h"
+
+#include <redlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define THREE 3
+#define ON_THREE_MASTERS(test) cmocka_unit_test_setup_teardown(test, three_masters, finish)
+#define ROOM 160 /* of which new requests take 1/8 */
+
+static int three_masters(void **state) {
+    return start_fixture(state, THREE, NULL);
+}
+
+struct burst {
+    size_t requests;
+    size_t acquired, failed, released;
+    size_t out_of_order; /* number of acquisitions before that of an earlier request */
+    bool is_releasing;   /* each lock is released in its callback */
+};
+
+struct member_of_burst {
+    struct burst *burst;
+    size_t number;
+};
+
+static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
+    struct member_of_burst *member = arg;
+    (void)lock;
+
+    member->burst->released += status == REDLOCK_OK;
+    member->burst->failed += status != REDLOCK_OK;
+}
+
+static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
+    struct member_of_burst *member = arg;
+    struct burst *burst = member->burst;
+
+    burst->out_of_order += member->number != burst->acquired + burst->failed;
+    burst->acquired += status == REDLOCK_OK;
+    burst->failed += status != REDLOCK_OK;
+    if (status == REDLOCK_OK && burst->is_releasing) {
+        assert_int_equal(redlock_release(lock, on_released, member), REDLOCK_OK);
+    }
+}
+
+static bool has_ended(void *arg) {
+    const struct burst *burst = arg;
+
+    return burst->failed > 0 || burst->released == burst->requests;
+}
+
+/* Makes all requests of a burst, each for a key of its own, before the loop runs. */
+static void fire(struct fixture *f, redlock_client *client, struct burst *burst,
+                 redlock_request *request) {
+    struct member_of_burst *members = calloc(burst->requests, sizeof(*members));
+    char key[32];
+
+    assert_non_null(members);
+    at_finish(f, free, members);
+    for (size_t i = 0; i < burst->requests; i++) {
+        members[i] = (struct member_of_burst){burst, i};
+        snprintf(key, sizeof(key), "burst:%zu", i);
+        request->key = key;
+        assert_int_equal(redlock_acquire(client, request, on_acquired, &members[i], NULL),
+                         REDLOCK_OK);
+    }
+}
+
+static redlock_options small_options(struct fixture *f) {
+    redlock_options options = patient_options(f, masters_uris(f->masters), THREE);
+
+    options.max_commands = ROOM;
+    options.log_level = REDLOCK_LOG_WARN;
+    return options;
+}
+
+static void requests_beyond_the_room_wait_in_order(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = small_options(f);
+    redlock_client *client = connect_with(f, &options);
+    redlock_request request = request_for("", LONG_TTL_MS);
+    struct burst burst = {.requests = cycles_here(3000), .is_releasing = true};
+
+    fire(f, client, &burst, &request);
+    run_until(f, has_ended, &burst, "all of the burst is released");
+    assert_int_equal(burst.failed, 0);
+    assert_int_equal(burst.acquired, burst.requests);
+    assert_int_equal(burst.out_of_order, 0);
+}
+
+/* As a newcomer does: all options as they are, and before the client is connected. */
+static void ten_thousand_requests_with_default_options(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+    redlock_client *client;
+    redlock_request request = request_for("", 10000);
+    struct burst burst = {.requests = cycles_here(10000), .is_releasing = true};
+
+    options.nodes = masters_uris(f->masters);
+    options.node_count = THREE;
+    options.guards = REDLOCK_GUARDS_OFF; /* the masters are new */
+    client = create_client(f, &options);
+    fire(f, client, &burst, &request);
+    run_until(f, has_ended, &burst, "all of the burst is released");
+    assert_int_equal(burst.failed, 0);
+    assert_int_equal(burst.acquired, burst.requests);
+}
+
+/* The requests that wait are ended like any other. */
+static void what_waits_for_room_is_canceled_and_closed(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = small_options(f);
+    redlock_client *client = connect_with(f, &options);
+    redlock_request request = request_for("last", LONG_TTL_MS);
+    struct burst burst = {.requests = 3000};
+
+    fire(f, client, &burst, &request);
+    request.key = "last";
+    struct call *canceled = begin_acquire(f, client, &request);
+    struct call *closed = begin_acquire(f, client, &request);
+    assert_int_equal(redlock_cancel(canceled->lock), REDLOCK_OK);
+    assert_int_equal(await(f, canceled), REDLOCK_ECANCELED);
+    assert_explained(canceled, "no node was asked, for the nodes had no room");
+    assert_true(burst.acquired < burst.requests);
+    close_client(f, client);
+    assert_ended(closed, REDLOCK_ECLOSED);
+    assert_int_equal(burst.acquired + burst.failed, burst.requests);
+}
+
+/* A try begins at the end of the time at the latest, and its votes are the answer. */
+static void a_wait_for_room_ends_with_the_request(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = small_options(f);
+    redlock_client *client = connect_with(f, &options);
+    redlock_request request = request_for("", LONG_TTL_MS);
+    struct burst burst = {.requests = 3000};
+
+    fire(f, client, &burst, &request);
+    request.key = "last";
+    request.wait_ms = 1;
+    struct call *call = begin_acquire(f, client, &request);
+    pass_time(2);
+    await(f, call);
+    assert_true(burst.acquired < burst.requests);
+    close_client(f, client); /* while the burst exists */
+}
+
+static void requests_beyond_max_unsent_are_refused(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = small_options(f);
+    redlock_request request = request_for("last", LONG_TTL_MS);
+    struct burst burst = {.requests = ROOM / 8 + 40, .is_releasing = true};
+
+    options.max_unsent = 40;
+    redlock_client *client = connect_with(f, &options);
+    fire(f, client, &burst, &request);
+    request.key = "last";
+    redlock_status status = redlock_acquire(client, &request, on_acquired, NULL, NULL);
+    assert_refused(client, status, REDLOCK_EBUSY, "max_unsent: 40 requests wait to be sent");
+    run_until(f, has_ended, &burst, "all of the burst is released");
+    assert_int_equal(burst.failed, 0);
+    assert_int_equal(try_lock(f, client, "last", LONG_TTL_MS), REDLOCK_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_THREE_MASTERS(requests_beyond_the_room_wait_in_order),
+        ON_THREE_MASTERS(ten_thousand_requests_with_default_options),
+        ON_THREE_MASTERS(what_waits_for_room_is_canceled_and_closed),
+        ON_THREE_MASTERS(a_wait_for_room_ends_with_the_request),
+        ON_THREE_MASTERS(requests_beyond_max_unsent_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("bursts", tests, NULL, NULL);
+}
