@@ -209,6 +209,7 @@ static void be_born(void *owner) {
     options.log = on_log;
     options.log_arg = app;
     options.log_level = app_world(app)->trace != NULL ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_ERROR;
+    app->born_at = app_world(app)->now;
     app->is_starting = true; /* simulated time may pass meanwhile */
     app_begin_call(app);
     redlock_status status = redlock_client_create(&app->process, &options, &app->client, &error);

@@ -25,6 +25,7 @@ struct record {
     uint64_t asked_at;
     uint64_t began_at; /* instant of the call, in true time */
     uint64_t min_validity;
+    bool is_ample;    /* whether the request leaves validity after two of the longest round trips */
     struct look look; /* the pending question, if any */
 };
 STAILQ_HEAD(record_list, record);
@@ -42,6 +43,8 @@ struct worker {
     struct record *acquires; /* NULL: no acquisition is pending */
     struct record *extends;  /* NULL: no extension is pending */
     struct record *losses;   /* record of the lock's on_lost */
+    uint32_t claimed;        /* mask of the keys that it wants; 0: none */
+    bool is_watched;         /* whether a watchdog renews the lock until its release */
     bool is_held;
     /* whether the handle must be released: the lock is held, or was closed by the client */
     bool is_releasable;
@@ -79,6 +82,7 @@ struct app {
 
     redlock_client *client;
     bool is_starting; /* whether its client is being made */
+    uint64_t born_at; /* instant at which the client was made */
     bool is_closing;
     bool is_calling; /* whether inside a call of the library, where no callback may run */
     struct alarm rebirth;

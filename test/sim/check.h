@@ -69,6 +69,15 @@ struct doubt {
     uint64_t over_at; /* no client relies on the lost keys from then on */
 };
 
+/* The requests for a key that are pending, or have the lock. */
+struct claim {
+    unsigned open;
+    uint64_t user;         /* the worker, and its client, that claimed the key last */
+    uint64_t until;        /* instant until which releases of all users may be in flight */
+    uint64_t others_until; /* ... those of other users */
+    uint64_t contended_at; /* start of the latest request that had a contender */
+};
+
 /* A client's first heartbeat answer from a server, by the instant at which the server gave it. */
 struct heard {
     unsigned life;
@@ -269,6 +278,7 @@ struct checker {
         is_closing[PROCESSES_MAX]; /* number of the life of the client that is closed, plus 1 */
 
     uint32_t wait_replicas; /* number of replicas that must confirm a grant; 0: none */
+    struct claim claims[KEYS_MAX];
     struct silence silences[SERVERS_MAX][KEYS_MAX];
     struct passes passes;
     struct offer offers[OFFERS_MAX];
@@ -401,6 +411,17 @@ void check_delays(const struct hold *hold, uint64_t lock_delay_ms);
  */
 void check_closed(const struct hold *hold);
 void check_notified(struct event_base *process, const redlock_lock *lock);
+
+/* Record that a worker requests a lock of these keys, and that it wants them no longer. */
+void check_claims(const struct event_base *process, unsigned worker, uint32_t keys);
+void check_claims_end(const struct event_base *process, uint32_t keys);
+/* Returns whether another request wanted any of the keys at any time since `began_at`. */
+bool check_had_contender(const struct event_base *process, uint32_t keys, uint64_t began_at);
+/*
+ * Returns whether, at a quorum of its nodes, no request or no answer of the process was held up by
+ * a late message since `began_at`: such nodes answer in time.
+ */
+bool check_was_in_reach(const struct event_base *process, uint64_t began_at);
 
 /* Records a question about a key, and about `fence` if it is a question about a fence. */
 void check_asks(struct look *look, struct event_base *process, unsigned key, uint64_t fence);

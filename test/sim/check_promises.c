@@ -75,6 +75,10 @@ void check_delivered(struct link *link, const struct answer *answer, uint64_t se
         reply_is_unfinished(&answer->reply)) {
         link->stopped_at = checker->world->now;
     }
+    if (!link->is_answered) { /* from now on it can be up, and gets heartbeats */
+        link->is_answered = true;
+        link->beaten_at = checker->world->now;
+    }
     bool is_grant = answer->reply.type == REPLY_STATUS;
     struct reply_beat beat;
     if (answer->is_beat && reply_to_beat(&answer->reply, &beat)) {

@@ -181,8 +181,8 @@ static void check_whole_releases(const struct checker *checker, const struct lin
 
 /*
  * Checks that a node is asked for its clock each second, however full its queue is: otherwise the
- * client would have to ignore the node's grants. (Excused are processes that could not run, and
- * those with a wrong clock, by which heartbeats are due.)
+ * client would have to ignore the node's grants. (Excused are processes that could not run, those
+ * with a wrong clock, by which heartbeats are due, and connections that have yet to answer.)
  */
 static void check_beaten(const struct checker *checker, struct link *link,
                          const struct words *words) {
@@ -193,7 +193,8 @@ static void check_beaten(const struct checker *checker, struct link *link,
     if (check_is_beat(words)) {
         link->beaten_at = now;
     } else if (checker->has_guards && !checker->clocks_jump && now - since > checker->unseen &&
-               process->failed == 0 && checker->is_closing[process->index] != process->life + 1) {
+               link->is_answered && process->failed == 0 &&
+               checker->is_closing[process->index] != process->life + 1) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "process %u has not asked node %u for its clock for %" PRIu64 " ms", process->index,
                 link->server->master.index, (now - since) / MS);

@@ -47,6 +47,7 @@ static const char usage[] =
     "  --profile guarded masters restart empty, and the clients' guards must keep the promise\n"
     "  --profile moving  servers are replaced while clients run\n"
     "  --profile load    thousands of locks in a client; loop and masters have finite rates\n"
+    "  --profile distance  long and uneven round trips, with the default timeouts\n"
     "  --guards          the clients' guards are on, in every profile\n"
     "  --mutant NAME     run a library with this deliberate bug\n"
     "  --mutants         run all of them, each until it is caught, up to seed B\n"
@@ -93,7 +94,7 @@ static void read_profile(const char *name, struct options *options) {
         profile++;
     }
     if (profile == PROFILE_COUNT) {
-        refuse("--profile takes kept, broken, guarded, moving or load", name);
+        refuse("--profile takes kept, broken, guarded, moving, load or distance", name);
     }
     options->demand.profile = profile;
 }

@@ -33,7 +33,7 @@ static struct app *any_app(struct nemesis *nemesis) {
 /* Draws the duration of a fault: from much less than a round to more than a TTL. */
 static uint64_t some_time(struct nemesis *nemesis) {
     uint64_t ttl = nemesis->plan->ttl_most_ms < 1500 ? nemesis->plan->ttl_most_ms : 1500;
-    uint64_t most = coin(nemesis) ? nemesis->plan->options.node_timeout_ms * 2 : ttl * 3 / 2;
+    uint64_t most = coin(nemesis) ? plan_timeout_ms(nemesis->plan) * 2 : ttl * 3 / 2;
     return nemesis->world->now + draw(nemesis, most * MS) + MS;
 }
 
@@ -488,6 +488,21 @@ static int64_t some_rate(struct nemesis *nemesis) {
     }
 }
 
+/* Gives the paths of a distant world their round trips: half each way. */
+static void set_distances(struct nemesis *nemesis) {
+    const struct plan *plan = nemesis->plan;
+    for (unsigned j = 0; j < plan->nodes; j++) {
+        bool is_far = coin(nemesis);
+        for (unsigned i = 0; i < plan->processes; i++) {
+            bool is_far_here = plan->has_far_nodes ? is_far : coin(nemesis);
+            nemesis->network->paths[i][j] =
+                (struct path){.latency = (is_far_here ? plan->far : plan->near) / 2,
+                              .jitter = plan->jitter,
+                              .late = plan->late};
+        }
+    }
+}
+
 void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *apps,
                   const struct plan *plan) {
     *nemesis =
@@ -507,6 +522,9 @@ void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *
     for (unsigned j = 0; j < plan->nodes; j++) {
         network->servers[j].master.clock.ppm = some_rate(nemesis);
         network->servers[j].master.store.replicas = REPLICAS_MAX;
+    }
+    if (plan->is_distant) {
+        set_distances(nemesis);
     }
     if (plan->cause == CAUSE_KEYS) {
         network->on_top_up = delay_top_up;

@@ -105,7 +105,7 @@ static uint64_t lateness_of(const struct link *link, const struct message *messa
 static void stream_send(struct link *link, struct stream *stream, struct message *message) {
     struct network *network = link->network;
     struct world *world = network->world;
-    const struct path *path = &network->paths[link->process->index][link->server->master.index];
+    struct path *path = &network->paths[link->process->index][link->server->master.index];
     bool is_request = stream == &link->requests;
     if (stream->is_lost) {
         message_free(message);
@@ -116,7 +116,12 @@ static void stream_send(struct link *link, struct stream *stream, struct message
     uint64_t held = is_request ? path->requests_held_until : path->replies_held_until;
     at = at > held ? at : held;
     at += is_request ? lateness_of(link, message) : 0;
+    bool is_late = rng_chance(&world->rng, path->late);
+    at += is_late ? LATE : 0;
     at = at > stream->last_at ? at : stream->last_at;
+    if (is_late) {
+        *(is_request ? &path->late_requests_until : &path->late_replies_until) = at;
+    }
     stream->last_at = message->at = at;
     STAILQ_INSERT_TAIL(&stream->messages, message, link);
     if (stream->arrival.position == 0) {

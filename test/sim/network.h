@@ -23,7 +23,7 @@
 
 /* Address at which connections are refused. */
 #define SIM_NOBODY "10.0.0.9"
-#define PROCESSES_MAX 5
+#define PROCESSES_MAX 64
 
 /* Maximum length of a channel's name. */
 #define SIM_CHANNEL_MAX 63
@@ -100,6 +100,7 @@ struct link {
     uint64_t
         /* instant at which the latest heartbeat was sent on it, or at which it was opened */
         beaten_at;
+    bool is_answered; /* whether a command sent on it was answered: its handshake has begun */
     /* instant at which its process learned that a call stopped at its bound; 0: none did */
     uint64_t stopped_at;
     unsigned db;                       /* its selected database */
@@ -122,7 +123,13 @@ LIST_HEAD(heard_channel_list, heard_channel);
 struct path {
     uint64_t latency, jitter;
     uint64_t requests_held_until, replies_held_until;
+    unsigned late; /* per mille of the messages that are late */
+    /* arrival of the latest late message: until then those after it are held up */
+    uint64_t late_requests_until, late_replies_until;
 };
+
+/* The delay of a late message: TCP's least time to send a lost packet again. */
+#define LATE (200 * MS)
 
 struct server {
     struct network *network;

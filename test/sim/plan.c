@@ -1,5 +1,7 @@
 #include "plan.h"
 
+#include "core/answer_time.h"
+
 const char *cause_name(enum cause cause) {
     static const char *const names[CAUSE_COUNT] = {
         "none",  "lost_keys",     "amnesia", "node_clocks",
@@ -9,8 +11,24 @@ const char *cause_name(enum cause cause) {
 }
 
 const char *profile_name(enum profile profile) {
-    static const char *const names[] = {"kept", "broken", "guarded", "moving", "load"};
+    static const char *const names[] = {"kept", "broken", "guarded", "moving", "load", "distance"};
     return profile < PROFILE_COUNT ? names[profile] : NULL;
+}
+
+uint64_t plan_timeout_ms(const struct plan *plan) {
+    uint64_t fixed = plan->options.node_timeout_ms;
+    /* Answers that faults delay count, too. */
+    uint64_t longest = plan_is_calm(plan) ? ANSWER_TIMEOUT_FIRST : ANSWER_TIMEOUT_MAX;
+    return fixed != 0 ? fixed : longest / MS;
+}
+
+uint64_t plan_stall_ms(const struct plan *plan) {
+    uint64_t fixed = plan->options.stall_timeout_ms;
+    return fixed != 0 ? fixed : 2 * plan_timeout_ms(plan);
+}
+
+uint64_t plan_round_trip(const struct plan *plan) {
+    return plan->far + 2 * (plan->jitter + plan->lateness + MS) + (plan->late > 0 ? 2 * LATE : 0);
 }
 
 static unsigned draw_nodes(struct rng *rng) {
@@ -355,6 +373,75 @@ static void fit_to_timeout(struct plan *plan, struct rng *rng) {
     plan->mended_latency = timeout / 8 < 2 * MS ? timeout / 8 : 2 * MS;
 }
 
+/* Draws the network: even, or with nodes nearby and far away; and options that follow it. */
+static void draw_network(struct plan *plan, struct rng *rng) {
+    static const uint64_t even[] = {MS / 5, 5 * MS, 50 * MS, 150 * MS, 300 * MS};
+    redlock_options *options = &plan->options;
+    const redlock_options usual = REDLOCK_OPTIONS_INIT;
+    bool is_even = rng_chance(rng, 700);
+    plan->is_distant = true;
+    plan->near = is_even ? even[rng_below(rng, sizeof(even) / sizeof(even[0]))] : MS;
+    plan->far = is_even ? plan->near : 80 * MS;
+    plan->has_far_nodes = rng_chance(rng, 500);
+    plan->jitter = rng_chance(rng, 300) ? 0 : rng_between(rng, 0, 20 * MS);
+    plan->late = rng_chance(rng, 500) ? 10 : 0;
+    plan->mended_latency = NEVER;
+    options->node_timeout_ms = options->stall_timeout_ms = 0;
+    options->max_commands = usual.max_commands;
+    options->max_bytes = usual.max_bytes;
+    options->guards = rng_chance(rng, 500) ? usual.guards : REDLOCK_GUARDS_OFF;
+    if (rng_chance(rng, 500)) {
+        options->retry_delay_ms = usual.retry_delay_ms;
+        options->retry_delay_max_ms = usual.retry_delay_max_ms;
+        options->reconnect_delay_ms = usual.reconnect_delay_ms;
+        options->reconnect_delay_max_ms = usual.reconnect_delay_max_ms;
+    }
+}
+
+/* Draws a key for each worker, so that no request has a contender. */
+static void draw_own_keys(struct plan *plan, struct rng *rng) {
+    plan->has_own_keys = true;
+    plan->has_one_queue = plan->has_min_holds = plan->has_sets = false;
+    plan->permits = 0;
+    plan->processes = (unsigned)rng_between(rng, 1, KEYS_MAX);
+    plan->workers = KEYS_MAX / plan->processes;
+    plan->keys = plan->processes * plan->workers;
+}
+
+/* Draws many clients with a worker each, which hold their locks briefly. */
+static void draw_fleet(struct plan *plan, struct rng *rng) {
+    plan->nodes = rng_chance(rng, 500) ? 3 : 5;
+    plan->processes = PROCESSES_MAX;
+    plan->workers = 1;
+    plan->think_ms = rng_between(rng, 500, 3000);
+    plan->hold_ms = rng_between(rng, 1, 50);
+    plan->look_ms = 0;
+    plan->duration = 1000 * MS + 6 * plan_round_trip(plan);
+}
+
+/* Draws clients far from their nodes, with the default timeouts; mostly without faults. */
+static void draw_distance(struct plan *plan, struct rng *rng) {
+    draw_network(plan, rng);
+    plan->lateness = rng_chance(rng, 500) ? 0 : rng_between(rng, 0, 2 * MS);
+    plan->preemptions = plan->failures = 0;
+    plan->in_step = false;
+    plan->fault_every = rng_chance(rng, 250) ? rng_between(rng, 100, 1500) * MS : 0;
+    uint64_t round_trip_ms = plan_round_trip(plan) / MS;
+    /* After two round trips of an acquisition, and before the last of a renewal, half is left. */
+    plan->ttl_least_ms = 4 * round_trip_ms + rng_between(rng, 300, 3000);
+    plan->ttl_most_ms = plan->ttl_least_ms * (plan->has_one_queue ? 1 : rng_between(rng, 1, 3));
+    plan->options.max_ttl_ms = plan->ttl_most_ms + plan->lock_delay_ms;
+    plan->think_ms = rng_between(rng, 1, 200 + round_trip_ms);
+    plan->hold_ms = rng_chance(rng, 700) ? rng_between(rng, 1, 100) : 2 * plan->ttl_most_ms;
+    plan->wait_ms = rng_between(rng, 500, 5000) + 10 * round_trip_ms;
+    plan->duration = (rng_between(rng, 1000, 3000) + 20 * round_trip_ms) * MS;
+    if (rng_chance(rng, 20)) {
+        draw_fleet(plan, rng);
+    } else if (rng_chance(rng, 400)) {
+        draw_own_keys(plan, rng);
+    }
+}
+
 void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) {
     *plan = (struct plan){0};
     plan->cause = draw_cause(rng, demand->profile);
@@ -412,5 +499,8 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     }
     if (demand->profile == PROFILE_KEPT && plan->has_readers && plan->duration / MS % 4 == 1) {
         draw_hung(plan, rng);
+    }
+    if (demand->profile == PROFILE_DISTANCE) {
+        draw_distance(plan, rng);
     }
 }

@@ -30,6 +30,7 @@ enum profile {
     PROFILE_GUARDED,
     PROFILE_MOVING,
     PROFILE_LOAD,
+    PROFILE_DISTANCE,
     PROFILE_COUNT
 };
 
@@ -69,8 +70,9 @@ struct plan {
     bool has_owners;
     /* number of permits of the only semaphore, which all workers want; 0: they want locks */
     unsigned permits;
-    bool has_hung;    /* whether a process hangs for long while it waits for readers */
-    bool has_readers; /* whether most requests are of readers and writers */
+    bool has_hung;     /* whether a process hangs for long while it waits for readers */
+    bool has_readers;  /* whether most requests are of readers and writers */
+    bool has_own_keys; /* whether each worker wants a key that no other wants */
     unsigned db;
 
     redlock_options options; /* all fields but the nodes and the hooks */
@@ -91,6 +93,10 @@ struct plan {
     uint64_t mended_latency;  /* maximum of both in the end */
     unsigned slow_paths;      /* per mille of the paths */
     uint64_t slow_latency;
+    bool is_distant;    /* whether paths have these round trips, and timeouts follow them */
+    uint64_t near, far; /* round trips of paths without jitter; ns */
+    bool has_far_nodes; /* whether a node is near, or far, for all clients */
+    unsigned late;      /* per mille of the messages that are late */
     unsigned
         /* number by which a process's questions exceed a node's queue; 0: no questions */
         questions;
@@ -108,6 +114,18 @@ struct plan {
 static inline unsigned plan_last_turns(const struct plan *plan) {
     return plan->has_one_queue ? 3 : 1;
 }
+
+/* Returns whether there are no faults: then no acquisition without a contender may fail. */
+static inline bool plan_is_calm(const struct plan *plan) {
+    return plan->fault_every == 0 && plan->cause == CAUSE_NONE;
+}
+
+/* Return the longest timeouts, in ms, of a node's answer and of a silent node. */
+uint64_t plan_timeout_ms(const struct plan *plan);
+uint64_t plan_stall_ms(const struct plan *plan);
+
+/* Returns the longest round trip of a distant world, in ns: with a late message each way. */
+uint64_t plan_round_trip(const struct plan *plan);
 
 void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand);
 

@@ -8,6 +8,8 @@
 #include "network.h"
 #include "queue_watch.h"
 
+#include "core/answer_time.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -64,9 +66,10 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     run->checker.clocks_jump = plan->cause == CAUSE_CLIENTS;
     run->checker.server_clocks_jump = plan->cause == CAUSE_NODES;
     run->checker.has_guards = plan->options.guards != REDLOCK_GUARDS_OFF;
-    run->checker.unseen = (uint64_t)((double)(plan->options.node_timeout_ms + 2000) *
-                                     (1 + plan->options.drift) * (double)MS) +
-                          2 * MS;
+    uint64_t answer_ms = plan->options.node_timeout_ms;
+    answer_ms = answer_ms != 0 ? answer_ms : ANSWER_MARGIN / MS; /* options_max_age */
+    run->checker.unseen =
+        (uint64_t)((double)(answer_ms + 2000) * (1 + plan->options.drift) * (double)MS) + 2 * MS;
     run->checker.lasts =
         (uint64_t)((double)plan->options.max_ttl_ms * (1 + plan->options.drift) * (double)MS);
     name_keys(run);
@@ -119,7 +122,7 @@ static uint64_t outage_ms(const struct run *run) {
 /* Returns the time to detect dead connections, to reconnect, and to send all pending releases. */
 static uint64_t quiesce_ms(const struct run *run) {
     const redlock_options *options = &run->plan.options;
-    return outage_ms(run) + run->nemesis.set_back / MS + 3 * options->stall_timeout_ms +
+    return outage_ms(run) + run->nemesis.set_back / MS + 3 * plan_stall_ms(&run->plan) +
            4 * options->reconnect_delay_max_ms + 2000;
 }
 
@@ -171,11 +174,11 @@ static void be_served(struct run *run, uint64_t until, uint64_t gap_ms) {
 static void be_alive(struct run *run) {
     const struct plan *plan = &run->plan;
     uint64_t requests = plan->processes * plan->workers * plan_last_turns(plan);
-    uint64_t round_ms = plan->options.retry_delay_max_ms + 4 * plan->options.node_timeout_ms;
+    uint64_t round_ms = plan->options.retry_delay_max_ms + 4 * plan_timeout_ms(plan);
     bool has_guards = plan->options.guards != REDLOCK_GUARDS_OFF;
     uint64_t distrusted_ms = has_guards ? plan->options.max_ttl_ms * 3 / 2 + 3000 : 0;
     uint64_t bound_ms = run->nemesis.set_back / MS + distrusted_ms +
-                        plan->options.max_ttl_ms * 3 / 2 + plan->options.stall_timeout_ms + 3000 +
+                        plan->options.max_ttl_ms * 3 / 2 + plan_stall_ms(plan) + 3000 +
                         requests * 20 * round_ms;
     uint64_t until = run->world.now + bound_ms * MS;
     if (plan->in_step) {

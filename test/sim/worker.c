@@ -81,6 +81,8 @@ void worker_forget_lock(struct worker *worker) {
     if (worker->is_held) {
         check_unheld(&worker->hold);
     }
+    check_claims_end(&worker->app->process, worker->claimed);
+    worker->claimed = 0;
     worker->is_held = worker->is_releasable = false;
     worker->lock = NULL;
     worker->acquires = worker->extends = worker->losses = NULL;
@@ -127,6 +129,25 @@ static uint64_t draw_hold_ms(const struct worker *worker) {
     return plan->has_long_ttls && !plan->has_hurry && app_chance(app, 600) ? 100 : plan->hold_ms;
 }
 
+/*
+ * Checks a failure: without faults, a request without a contender gets its lock if its TTL leaves
+ * validity, unless two late messages in a row make so many nodes late that no quorum is left.
+ */
+static void check_failure(const struct worker *worker, const struct record *record,
+                          const redlock_lock *lock, redlock_status status) {
+    const struct app *app = worker->app;
+    const struct plan *plan = app->plan;
+    bool is_wanted = status != REDLOCK_ECANCELED && status != REDLOCK_ECLOSED;
+    if (plan->is_distant && plan_is_calm(plan) && is_wanted && !record->was_canceled &&
+        record->is_ample && !plan->has_min_holds &&
+        !check_had_contender(&app->process, worker->claimed, record->began_at) &&
+        check_was_in_reach(&app->process, record->began_at)) {
+        violate(app_world(app), INVARIANT_LIVENESS,
+                "process %u has not got keys %" PRIx32 ", which no other wants: %s",
+                app->process.index, worker->claimed, redlock_explain(lock));
+    }
+}
+
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct record *record = arg;
     struct worker *worker = record->worker;
@@ -152,6 +173,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         worker_act_within(worker, app->phase == PHASE_FAULTS ? draw_hold_ms(worker) : 5);
     } else {
         app->checker->failed++;
+        check_failure(worker, record, lock, status);
         record_close(worker->losses);
         check_over(&app->process, lock);
         if (redlock_explain(lock)[0] == '\0') {
@@ -196,6 +218,11 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     }
     if (status == REDLOCK_EEXPIRED) {
         check_expired(&worker->hold);
+    }
+    if (worker->is_watched && plan_is_calm(app->plan) && app->plan->is_distant) {
+        violate(app_world(app), INVARIANT_RENEWAL,
+                "process %u lost key %u, which a watchdog renews: %s", app->process.index,
+                worker->hold.key, redlock_explain(lock));
     }
     worker_act_within(worker, app_think_ms(app)); /* ... to release it */
     worker_be_rash(worker);
@@ -244,7 +271,9 @@ static void draw_keys(struct worker *worker) {
         keys[index] = i;
     }
     worker->key_count = 1;
-    if (plan->has_sets && (is_last || app_chance(app, 600))) {
+    if (plan->has_own_keys) {
+        keys[0] = app->process.index * plan->workers + worker->index;
+    } else if (plan->has_sets && (is_last || app_chance(app, 600))) {
         worker->key_count = is_last ? plan->keys : 1 + (unsigned)app_draw(app, plan->keys);
     } else if (is_last) {
         keys[0] = worker->index % plan->keys;
@@ -263,6 +292,18 @@ static void remember_ttl(const struct worker *worker, uint64_t ttl_ms) {
         uint64_t *asked = &app->checker->asked_ttl_ms[app->process.index][__builtin_ctz(keys)];
         *asked = *asked > node_ttl_ms ? *asked : node_ttl_ms;
     }
+}
+
+/*
+ * Returns whether a request leaves validity after its round trips: a fenced one may need two. The
+ * time of one that waits may be over before its client is connected.
+ */
+static bool is_ample(const struct app *app, const redlock_request *request) {
+    const struct plan *plan = app->plan;
+    double ttl_ms = (double)request->ttl_ms * (1 - plan->options.drift) - 2;
+    uint64_t most_ms = 2 * plan_round_trip(plan) / MS + request->min_validity_ms;
+    bool is_connected = app->born_at + 10000 * MS < app_world(app)->now;
+    return ttl_ms > (double)most_ms && (request->wait_ms == 0 || is_connected);
 }
 
 /* Passes a single key as `key` or as `keys`: both must have the same effect. */
@@ -330,6 +371,8 @@ static void acquire(struct worker *worker) {
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
     worker->acquires = record_expect(worker);
     worker->acquires->min_validity = request.min_validity_ms * MS;
+    worker->acquires->is_ample = is_ample(app, &request);
+    worker->is_watched = request.watchdog && request.max_hold_ms == 0;
     worker->losses = record_expect(worker);
     request.mode = worker->mode = draw_mode(app);
     request.fenced = plan->is_fenced && request.mode != REDLOCK_READER;
@@ -345,6 +388,8 @@ static void acquire(struct worker *worker) {
     static const char *const as[] = {"", " to read", " to write"};
     TRACE(app_world(app), "process %u worker %u: acquire keys %" PRIx32 "%s for %" PRIu64 " ms",
           app->process.index, worker->index, mask_of(worker), as[request.mode], request.ttl_ms);
+    worker->claimed = plan->permits > 0 ? (UINT32_C(1) << plan->keys) - 1 : mask_of(worker);
+    check_claims(&app->process, worker->index, worker->claimed);
     app_begin_call(app);
     redlock_status status =
         redlock_acquire(app->client, &request, on_acquired, worker->acquires, &worker->lock);
