@@ -45,6 +45,7 @@ struct worker {
     struct record *losses;   /* record of the lock's on_lost */
     uint32_t claimed;        /* mask of the keys that it wants; 0: none */
     bool is_watched;         /* whether a watchdog renews the lock until its release */
+    bool was_canceled;       /* whether the latest request was canceled */
     bool is_held;
     /* whether the handle must be released: the lock is held, or was closed by the client */
     bool is_releasable;

@@ -16,7 +16,8 @@ void check_claims(const struct event_base *process, unsigned worker, uint32_t ke
         struct claim *claim = &checker->claims[__builtin_ctz(keys)];
         if (claim->user != user_of(process, worker)) {
             claim->user = user_of(process, worker);
-            claim->others_until = claim->until;
+            claim->others_until =
+                claim->until > claim->others_until ? claim->until : claim->others_until;
         }
         if (claim->open > 0 || now < claim->others_until) {
             claim->contended_at = now;
@@ -25,12 +26,13 @@ void check_claims(const struct event_base *process, unsigned worker, uint32_t ke
     }
 }
 
-void check_claims_end(const struct event_base *process, uint32_t keys) {
+void check_claims_end(const struct event_base *process, unsigned worker, uint32_t keys) {
     struct checker *checker = checker_of(process->world);
     for (; keys != 0; keys &= keys - 1) {
         struct claim *claim = &checker->claims[__builtin_ctz(keys)];
         claim->open--;
-        claim->until = checker->world->now + SETTLED;
+        bool is_latest = claim->user == user_of(process, worker);
+        *(is_latest ? &claim->until : &claim->others_until) = checker->world->now + SETTLED;
     }
 }
 

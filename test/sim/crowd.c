@@ -64,14 +64,22 @@ static void on_acquired(redlock_lock *handle, redlock_status status, void *arg) 
     if (status == REDLOCK_ECLOSED) {
         return;
     }
-    if (status != REDLOCK_OK) { /* the request waits without limit */
+    /* The request waits without limit, or has no contender. */
+    if (status != REDLOCK_OK) {
         violate(world_of(crowd), INVARIANT_LIVENESS, "lock %u was not acquired: %s", lock->index,
                 redlock_explain(handle));
         return;
     }
     crowd->load->acquired++;
-    crowd->held++;
     crowd->asking--;
+    if (crowd->load->plan.is_brief) {
+        crowd->released++;
+        lock->state = CROWD_HAS_RELEASED;
+        lock->lock = NULL;
+        redlock_release(handle, NULL, NULL);
+        return;
+    }
+    crowd->held++;
     lock->state = CROWD_HOLDS;
     lock->renewal.since = world_of(crowd)->now;
     ask_for_next(crowd);
@@ -85,7 +93,7 @@ static void ask_for_next(struct crowd *crowd) {
     struct crowd_lock *lock = &crowd->locks[crowd->asked++];
     crowd->asking++;
     redlock_request request = REDLOCK_REQUEST_INIT;
-    request.wait_ms = REDLOCK_FOREVER;
+    request.wait_ms = plan->is_distant ? 0 : REDLOCK_FOREVER;
     request.watchdog = true;
     request.fenced = rng_chance(&world_of(crowd)->rng, plan->fenced);
     request.on_lost = on_lost;
@@ -103,7 +111,7 @@ static void begin(struct crowd *crowd) {
 }
 
 bool crowd_has_all(const struct crowd *crowd) {
-    return crowd->held == crowd->load->plan.locks;
+    return crowd->held + crowd->released == crowd->load->plan.locks;
 }
 
 unsigned crowd_asks(const struct crowd *crowd) {

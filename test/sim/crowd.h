@@ -17,7 +17,14 @@
 struct load_world;
 struct crowd;
 
-enum crowd_state { CROWD_WAITS, CROWD_ASKS, CROWD_HOLDS, CROWD_HAS_LOST, CROWD_HAS_FAILED };
+enum crowd_state {
+    CROWD_WAITS,
+    CROWD_ASKS,
+    CROWD_HOLDS,
+    CROWD_HAS_LOST,
+    CROWD_HAS_RELEASED,
+    CROWD_HAS_FAILED
+};
 
 /* The crowd's next action. */
 enum crowd_wish {
@@ -59,6 +66,7 @@ struct crowd {
     redlock_client *client;
     struct crowd_lock *locks; /* held locks, then contended locks */
     unsigned asked, asking;   /* number of locks requested so far; number still pending */
+    unsigned released;        /* number of locks released as soon as they were acquired */
     unsigned held, contended; /* number of locks held now; and contended now */
     enum crowd_wish wish;
     bool is_closed;

@@ -92,9 +92,32 @@ static void plan_draw_load(struct load_plan *plan, struct rng *rng) {
     plan->is_burst &= may_burst(plan);
 }
 
+/*
+ * Draws a burst from a client far from its nodes, with the default timeouts. The time of a command
+ * is such that the queues of the nodes take about as long as the timeouts.
+ */
+static void plan_draw_burst(struct load_plan *plan, struct rng *rng) {
+    *plan = (struct load_plan){.is_distant = true, .is_burst = true, .crowds = 1};
+    plan->nodes = rng_chance(rng, 400) ? 3 : 5;
+    plan->locks = 10000;
+    plan->ttl_ms = rng_between(rng, 10000, 30000);
+    plan->options = (redlock_options)REDLOCK_OPTIONS_INIT;
+    plan->distance = distance_draw(rng);
+    plan->is_brief = rng_chance(rng, 700);
+    plan->is_early = rng_chance(rng, 300);
+    plan->key_time = rng_between(rng, 5000, 50000);
+    plan->command_time = rng_between(rng, 5000, 50000);
+    plan->socket_size = rng_between(rng, 256, 1024) * 1024;
+    plan->cost = rng_between(rng, 20, 100);
+}
+
 /* ---- the beginning ---- */
 
 static void connect_paths(struct load_world *load) {
+    if (load->plan.is_distant) {
+        distance_set(&load->plan.distance, &load->network, load->plan.crowds);
+        return;
+    }
     struct rng *rng = &load->world.rng;
     for (unsigned i = 0; i < load->plan.crowds; i++) {
         for (unsigned j = 0; j < load->plan.nodes; j++) {
@@ -105,11 +128,11 @@ static void connect_paths(struct load_world *load) {
     }
 }
 
-static void begin(struct load_world *load, uint64_t seed, FILE *trace) {
+static void begin(struct load_world *load, uint64_t seed, bool is_distant, FILE *trace) {
     struct world *world = &load->world;
     struct load_plan *plan = &load->plan;
     world_init(world, seed, trace);
-    plan_draw_load(plan, &world->rng);
+    (is_distant ? plan_draw_burst : plan_draw_load)(plan, &world->rng);
     TRACE(world,
           "seed %" PRIu64 ": %u nodes, %u clients of %u locks, TTL %" PRIu64 " ms, %" PRIu64
           " us a key, %u incidents%s",
@@ -174,7 +197,7 @@ static void set_rates(struct load_world *load) {
 /* ---- acquiring ---- */
 
 static void acquire(struct load_world *load) {
-    if (!load->plan.is_burst) {
+    if (!load->plan.is_burst || load->plan.is_distant) {
         set_rates(load);
     }
     for (unsigned i = 0; i < load->plan.crowds; i++) {
@@ -182,7 +205,10 @@ static void acquire(struct load_world *load) {
     }
     wait_for(load, crowd_has_all, "acquiring all locks", 120000);
     set_rates(load);
-    TRACE(&load->world, "all locks are held");
+    if (load->plan.is_distant) { /* the first renewals follow the burst */
+        disturb(load, load->world.now);
+    }
+    TRACE(&load->world, "all locks are acquired");
 }
 
 /* ---- incidents ---- */
@@ -349,11 +375,12 @@ static void finish(struct load_world *load) {
     world_finish(&load->world);
 }
 
-void load_run(uint64_t seed, FILE *trace, struct run_result *result) {
+void load_run(uint64_t seed, bool is_distant, FILE *trace, struct run_result *result) {
     static struct load_world load; /* large; cleared for each run */
     memset(&load, 0, sizeof(load));
-    begin(&load, seed, trace);
+    begin(&load, seed, is_distant, trace);
     uint64_t began_at = load.world.now;
+    pass(&load, is_distant && !load.plan.is_early ? 5000 * MS : 0);
     acquire(&load);
     pass(&load, ttl_of(&load) / 3 + draw(&load, ttl_of(&load)));
     for (unsigned i = 0; i < load.plan.incidents && !load.world.violated; i++) {

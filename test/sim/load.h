@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "crowd.h"
+#include "distance.h"
 #include "run.h"
 
 #include <redlock.h>
@@ -25,6 +26,10 @@ struct load_plan {
     uint64_t ttl_ms;
     unsigned fenced; /* per mille of the locks */
     redlock_options options;
+    bool is_distant; /* whether paths have the distance, and each request tries once */
+    struct distance distance;
+    bool is_brief;      /* whether locks are released as soon as they are acquired */
+    bool is_early;      /* whether requests come before the nodes are connected */
     bool is_burst;      /* whether all locks are requested at once, from masters without a bound */
     unsigned window;    /* otherwise: number of acquisitions pending at a time */
     uint64_t cost;      /* time of one unit of a process's work; ns */
@@ -48,7 +53,9 @@ struct load_world {
     uint64_t acquired, failed, lost;
 };
 
-/* Runs one world. `trace` may be NULL. */
-void load_run(uint64_t seed, FILE *trace, struct run_result *result);
+/*
+ * Runs one world, or, in a distant network, a burst of requests of one client. `trace` may be NULL.
+ */
+void load_run(uint64_t seed, bool is_distant, FILE *trace, struct run_result *result);
 
 #endif

@@ -17,6 +17,21 @@ static void go_on(struct worker *worker) {
     }
 }
 
+/* Checks that without faults a quorum answers, unless so many nodes have late messages. */
+static void check_answers(const struct record *record, const redlock_view *view) {
+    const struct app *app = record->app;
+    unsigned answered = 0;
+    for (size_t i = 0; i < view->node_count; i++) {
+        answered += view->nodes[i].answered;
+    }
+    if (app->plan->is_distant && plan_is_calm(app->plan) &&
+        app_is_connected(app, record->began_at) && answered < view->node_count / 2 + 1 &&
+        check_was_in_reach(&app->process, record->began_at)) {
+        violate(app_world(app), INVARIANT_LIVENESS, "only %u of %zu nodes answered process %u",
+                answered, view->node_count, app->process.index);
+    }
+}
+
 static void on_view(redlock_status status, const redlock_view *view, void *arg) {
     struct record *record = arg;
     struct app *app = record->app;
@@ -29,6 +44,8 @@ static void on_view(redlock_status status, const redlock_view *view, void *arg) 
     }
     if (status == REDLOCK_OK) {
         check_seen(&record->look, &app->process, view);
+    } else if (status == REDLOCK_ENOQUORUM) {
+        check_answers(record, view);
     }
     go_on(record->worker);
 }

@@ -129,7 +129,8 @@ static void run(const char *path, const char *profile, uint64_t first, uint64_t 
  */
 static void search(const char *path, const struct mutant *mutant, uint64_t seeds,
                    struct outcome *outcome) {
-    static const char *const profiles[] = {"kept", "guarded", "moving", "broken", "load"};
+    static const char *const profiles[] = {"kept",   "guarded",  "moving",
+                                           "broken", "distance", "load"};
     const unsigned count = sizeof(profiles) / sizeof(profiles[0]);
     const uint64_t spans[] = {seeds < SOON ? seeds : SOON, seeds};
     outcome->is_caught = false;

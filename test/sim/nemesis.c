@@ -3,6 +3,7 @@
 #include "mishap.h"
 #include "worker.h"
 
+#include "core/answer_time.h"
 #include "wire/fence.h"
 #include "wire/script.h"
 
@@ -32,8 +33,11 @@ static struct app *any_app(struct nemesis *nemesis) {
 
 /* Draws the duration of a fault: from much less than a round to more than a TTL. */
 static uint64_t some_time(struct nemesis *nemesis) {
-    uint64_t ttl = nemesis->plan->ttl_most_ms < 1500 ? nemesis->plan->ttl_most_ms : 1500;
-    uint64_t most = coin(nemesis) ? plan_timeout_ms(nemesis->plan) * 2 : ttl * 3 / 2;
+    const struct plan *plan = nemesis->plan;
+    uint64_t ttl = plan->ttl_most_ms < 1500 ? plan->ttl_most_ms : 1500;
+    uint64_t fixed = plan->options.node_timeout_ms;
+    uint64_t timeout = fixed != 0 ? fixed : (plan_round_trip(plan) + ANSWER_MARGIN) / MS;
+    uint64_t most = coin(nemesis) ? timeout * 2 : ttl * 3 / 2;
     return nemesis->world->now + draw(nemesis, most * MS) + MS;
 }
 
@@ -488,21 +492,6 @@ static int64_t some_rate(struct nemesis *nemesis) {
     }
 }
 
-/* Gives the paths of a distant world their round trips: half each way. */
-static void set_distances(struct nemesis *nemesis) {
-    const struct plan *plan = nemesis->plan;
-    for (unsigned j = 0; j < plan->nodes; j++) {
-        bool is_far = coin(nemesis);
-        for (unsigned i = 0; i < plan->processes; i++) {
-            bool is_far_here = plan->has_far_nodes ? is_far : coin(nemesis);
-            nemesis->network->paths[i][j] =
-                (struct path){.latency = (is_far_here ? plan->far : plan->near) / 2,
-                              .jitter = plan->jitter,
-                              .late = plan->late};
-        }
-    }
-}
-
 void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *apps,
                   const struct plan *plan) {
     *nemesis =
@@ -524,7 +513,7 @@ void nemesis_init(struct nemesis *nemesis, struct network *network, struct app *
         network->servers[j].master.store.replicas = REPLICAS_MAX;
     }
     if (plan->is_distant) {
-        set_distances(nemesis);
+        distance_set(&plan->distance, network, plan->processes);
     }
     if (plan->cause == CAUSE_KEYS) {
         network->on_top_up = delay_top_up;

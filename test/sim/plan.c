@@ -28,7 +28,7 @@ uint64_t plan_stall_ms(const struct plan *plan) {
 }
 
 uint64_t plan_round_trip(const struct plan *plan) {
-    return plan->far + 2 * (plan->jitter + plan->lateness + MS) + (plan->late > 0 ? 2 * LATE : 0);
+    return distance_round_trip(&plan->distance) + 2 * (plan->lateness + MS);
 }
 
 static unsigned draw_nodes(struct rng *rng) {
@@ -373,18 +373,12 @@ static void fit_to_timeout(struct plan *plan, struct rng *rng) {
     plan->mended_latency = timeout / 8 < 2 * MS ? timeout / 8 : 2 * MS;
 }
 
-/* Draws the network: even, or with nodes nearby and far away; and options that follow it. */
+/* Draws the network, and options whose timeouts follow it. */
 static void draw_network(struct plan *plan, struct rng *rng) {
-    static const uint64_t even[] = {MS / 5, 5 * MS, 50 * MS, 150 * MS, 300 * MS};
     redlock_options *options = &plan->options;
     const redlock_options usual = REDLOCK_OPTIONS_INIT;
-    bool is_even = rng_chance(rng, 700);
     plan->is_distant = true;
-    plan->near = is_even ? even[rng_below(rng, sizeof(even) / sizeof(even[0]))] : MS;
-    plan->far = is_even ? plan->near : 80 * MS;
-    plan->has_far_nodes = rng_chance(rng, 500);
-    plan->jitter = rng_chance(rng, 300) ? 0 : rng_between(rng, 0, 20 * MS);
-    plan->late = rng_chance(rng, 500) ? 10 : 0;
+    plan->distance = distance_draw(rng);
     plan->mended_latency = NEVER;
     options->node_timeout_ms = options->stall_timeout_ms = 0;
     options->max_commands = usual.max_commands;
@@ -434,7 +428,7 @@ static void draw_distance(struct plan *plan, struct rng *rng) {
     plan->think_ms = rng_between(rng, 1, 200 + round_trip_ms);
     plan->hold_ms = rng_chance(rng, 700) ? rng_between(rng, 1, 100) : 2 * plan->ttl_most_ms;
     plan->wait_ms = rng_between(rng, 500, 5000) + 10 * round_trip_ms;
-    plan->duration = (rng_between(rng, 1000, 3000) + 20 * round_trip_ms) * MS;
+    plan->duration = (rng_between(rng, 1000, 3000) + 15 * round_trip_ms) * MS;
     if (rng_chance(rng, 20)) {
         draw_fleet(plan, rng);
     } else if (rng_chance(rng, 400)) {

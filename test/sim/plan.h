@@ -3,6 +3,7 @@
 #define REDLOCK_SIM_PLAN_H
 
 #include "check.h"
+#include "distance.h"
 #include "rng.h"
 
 #include <redlock.h>
@@ -93,10 +94,8 @@ struct plan {
     uint64_t mended_latency;  /* maximum of both in the end */
     unsigned slow_paths;      /* per mille of the paths */
     uint64_t slow_latency;
-    bool is_distant;    /* whether paths have these round trips, and timeouts follow them */
-    uint64_t near, far; /* round trips of paths without jitter; ns */
-    bool has_far_nodes; /* whether a node is near, or far, for all clients */
-    unsigned late;      /* per mille of the messages that are late */
+    bool is_distant; /* whether the paths are those of `distance`, and timeouts follow them */
+    struct distance distance;
     unsigned
         /* number by which a process's questions exceed a node's queue; 0: no questions */
         questions;
@@ -124,7 +123,7 @@ static inline bool plan_is_calm(const struct plan *plan) {
 uint64_t plan_timeout_ms(const struct plan *plan);
 uint64_t plan_stall_ms(const struct plan *plan);
 
-/* Returns the longest round trip of a distant world, in ns: with a late message each way. */
+/* Returns the longest round trip of a distant world, in ns. */
 uint64_t plan_round_trip(const struct plan *plan);
 
 void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand);

@@ -238,8 +238,9 @@ static void finish(struct run *run) {
 
 void run_seed(uint64_t seed, const struct demand *demand, FILE *trace, struct run_result *result) {
     static struct run run; /* large; cleared for each run */
-    if (demand->profile == PROFILE_LOAD) {
-        load_run(seed, trace, result);
+    bool is_burst = demand->profile == PROFILE_DISTANCE && seed % 100 == 0;
+    if (demand->profile == PROFILE_LOAD || is_burst) {
+        load_run(seed, is_burst, trace, result);
         return;
     }
     memset(&run, 0, sizeof(run));

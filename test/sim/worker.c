@@ -81,7 +81,9 @@ void worker_forget_lock(struct worker *worker) {
     if (worker->is_held) {
         check_unheld(&worker->hold);
     }
-    check_claims_end(&worker->app->process, worker->claimed);
+    /* The release of a canceled try may be sent after the worker's next request. */
+    check_claims_end(&worker->app->process, worker->was_canceled ? WORKERS_MAX : worker->index,
+                     worker->claimed);
     worker->claimed = 0;
     worker->is_held = worker->is_releasable = false;
     worker->lock = NULL;
@@ -302,8 +304,8 @@ static bool is_ample(const struct app *app, const redlock_request *request) {
     const struct plan *plan = app->plan;
     double ttl_ms = (double)request->ttl_ms * (1 - plan->options.drift) - 2;
     uint64_t most_ms = 2 * plan_round_trip(plan) / MS + request->min_validity_ms;
-    bool is_connected = app->born_at + 10000 * MS < app_world(app)->now;
-    return ttl_ms > (double)most_ms && (request->wait_ms == 0 || is_connected);
+    bool is_in_time = request->wait_ms == 0 || app_is_connected(app, app_world(app)->now);
+    return ttl_ms > (double)most_ms && is_in_time;
 }
 
 /* Passes a single key as `key` or as `keys`: both must have the same effect. */
@@ -372,6 +374,7 @@ static void acquire(struct worker *worker) {
     worker->acquires = record_expect(worker);
     worker->acquires->min_validity = request.min_validity_ms * MS;
     worker->acquires->is_ample = is_ample(app, &request);
+    worker->was_canceled = false;
     worker->is_watched = request.watchdog && request.max_hold_ms == 0;
     worker->losses = record_expect(worker);
     request.mode = worker->mode = draw_mode(app);
@@ -414,7 +417,7 @@ static void acquire(struct worker *worker) {
 static void cancel(struct worker *worker) {
     struct app *app = worker->app;
     TRACE(app_world(app), "process %u worker %u: cancel", app->process.index, worker->index);
-    worker->acquires->was_canceled = true;
+    worker->acquires->was_canceled = worker->was_canceled = true;
     app_begin_call(app);
     redlock_status status = redlock_cancel(worker->lock);
     app_end_call(app);

@@ -29,6 +29,11 @@ static inline uint64_t app_think_ms(const struct app *app) {
     return app->plan->has_hurry && !app_is_hurried(app) ? 2000 : app->plan->think_ms;
 }
 
+/* Returns whether the client of a distant world had had the time to connect, without faults. */
+static inline bool app_is_connected(const struct app *app, uint64_t at) {
+    return app->born_at + 3000 * MS + 6 * plan_round_trip(app->plan) < at;
+}
+
 /* Enclose each call of the library, inside which no callback may come. */
 static inline void app_begin_call(struct app *app) {
     app->is_calling = true;
