@@ -1,7 +1,8 @@
 /*
  * The happy path: inspections_ask sends one script call to each node; each answer goes into the
  * survey (core/survey.h). The next turn reports to the application when all nodes have answered,
- * when the missing answers cannot change the check of a fence, or when they are late.
+ * when the missing answers cannot change the check of a fence, or when all nodes without an answer
+ * are late.
  *
  * Failures: as with a grant, an answer counts only if its node is fully trusted and no duplicate.
  * A counter that is not a number voids the answer, since its value cannot be known. Replies may
@@ -36,7 +37,7 @@ struct inspection {
     uint64_t fence;
     unsigned references; /* number of replies to come, plus 1 while in the list */
     uint32_t waiting;    /* mask: nodes whose answer is awaited */
-    bool is_over;        /* all missing answers are late */
+    bool is_over;        /* all awaited nodes are late */
     struct survey survey;
     char details[REDLOCK_MAX_NODES][DETAIL_MAX];
     struct survey_entries entries[]; /* by node; none for the check of a fence */
@@ -155,19 +156,20 @@ static void on_inspect_reply(struct conn_request *request, void *owner, const st
 
 /* ---- asking ---- */
 
-static void wait_on(struct inspection *inspection, uint64_t now) {
-    struct inspections *inspections = inspection->inspections;
-    const struct round_silence silence = members_silence(
-        inspections->members, inspection->waiting, inspection->request.sent_at, ANSWER_MARGIN, now);
+/* Waits for nodes that are not late yet: each has its own timeout, as in a round. */
+static void await_nodes(struct inspection *inspection, uint64_t now) {
+    const struct round_silence silence =
+        members_silence(inspection->inspections->members, inspection->waiting,
+                        inspection->request.sent_at, ANSWER_MARGIN, now);
+    bool is_late = (inspection->waiting & ~silence.late) == 0;
     /* Without memory for the timer it must not wait. */
-    if (silence.next == NANOS_NEVER || !timer_set(&inspection->timer, silence.next)) {
-        inspection->is_over = true;
-        context_wake(inspections->context);
-    }
+    inspection->is_over = is_late || !timer_set(&inspection->timer, silence.next);
 }
 
 static void on_inspect_timer(void *arg) {
-    wait_on(arg, clock_now());
+    struct inspection *inspection = arg;
+    await_nodes(inspection, clock_now());
+    context_wake(inspection->inspections->context);
 }
 
 static void ask_node(struct inspection *inspection, struct node *node) {
@@ -230,6 +232,7 @@ static struct inspection *create_inspection(struct inspections *inspections, con
 
 redlock_status inspections_ask(struct inspections *inspections, const char *key, size_t key_length,
                                uint64_t fence, const struct inspection_listener *listener) {
+    struct context *context = inspections->context;
     struct inspection *inspection = create_inspection(inspections, key, key_length, listener);
     if (inspection == NULL) {
         return REDLOCK_ENOMEM;
@@ -243,8 +246,8 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
         node_beat(node, now, GUARD_BEAT_NANOS); /* Trust: an answer needs a recent beat before it */
         ask_node(inspection, node);
     }
-    wait_on(inspection, now);
-    context_wake(inspections->context);
+    await_nodes(inspection, now);
+    context_wake(context);
     return REDLOCK_OK;
 }
 
