@@ -139,7 +139,8 @@ END
         ranges kept 400000
         ranges broken 200000
         ranges guarded 200000
-        ranges moving 190000
+        ranges moving 170000
+        ranges distance 20000
         ranges load 10000
     } >"$work/ranges"
     # The simulator's name and a range are the arguments of the inner script.

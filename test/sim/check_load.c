@@ -8,6 +8,7 @@
  */
 #include "check_load.h"
 
+#include "lock/lock.h"
 #include "wire/script.h"
 
 #include <inttypes.h>
@@ -38,7 +39,7 @@ void check_load_token(struct load_world *load, char text[41]) {
              rng_next(rng));
 }
 
-static unsigned quorum_of(const struct load_world *load) {
+static unsigned quorum_in(const struct load_world *load) {
     return load->plan.nodes / 2 + 1;
 }
 
@@ -270,7 +271,7 @@ static void answer_arrived(struct crowd_lock *lock, const struct link *link, boo
         return;
     }
     renewal->granted |= UINT32_C(1) << server;
-    if ((unsigned)__builtin_popcount(renewal->granted) >= quorum_of(load) &&
+    if ((unsigned)__builtin_popcount(renewal->granted) >= quorum_in(load) &&
         renewal->quorum_at == 0) {
         renewal->quorum_at = renewal->since = load->world.now;
         renewal->unsuccessful = 0;
@@ -315,6 +316,35 @@ void check_load_process(struct event_base *process, bool was_disturbed) {
     }
 }
 
+/* ---- requests that wait for room ---- */
+
+/* Time after which a running loop has begun a request whose time is over. */
+static uint64_t start_late(const struct crowd *crowd) {
+    return TICK_LATE + asked_work(crowd);
+}
+
+/*
+ * Checks that the requests of a burst begin in their order, as the nodes have room, but no later
+ * than at the end of their time.
+ */
+static void check_starts(const struct crowd *crowd) {
+    uint64_t now = crowd->process.world->now;
+    const struct crowd_lock *waiting = NULL; /* the first one */
+    for (unsigned i = 0; i < crowd->asked; i++) {
+        const struct crowd_lock *lock = &crowd->locks[i];
+        bool waits = lock->state == CROWD_ASKS && lock->lock->lease.state == LEASE_STARTING;
+        if (!waits && waiting != NULL && lock->start_by == 0) {
+            violate(crowd->process.world, INVARIANT_ORDER, "request %u has begun before request %u",
+                    lock->index, waiting->index);
+        } else if (waits && lock->start_by != 0 && now > lock->start_by + start_late(crowd)) {
+            violate(crowd->process.world, INVARIANT_LIVENESS,
+                    "request %u still waits for room, %" PRIu64 " us after the end of its time",
+                    lock->index, (now - lock->start_by) / 1000);
+        }
+        waiting = waits && waiting == NULL ? lock : waiting;
+    }
+}
+
 void check_load_tick(const struct crowd *crowd, uint64_t due) {
     const struct event_base *process = &crowd->process;
     uint64_t from = due > process->away_until ? due : process->away_until;
@@ -323,6 +353,9 @@ void check_load_tick(const struct crowd *crowd, uint64_t due) {
         violate(process->world, INVARIANT_WORK,
                 "a timer of process %u was run %" PRIu64 " us after it was due", process->index,
                 (now - from) / 1000);
+    }
+    if (crowd->load->plan.is_distant && crowd->asking > 0 && process->world->violated == 0) {
+        check_starts(crowd);
     }
 }
 
@@ -348,7 +381,7 @@ static bool was_renewable(const struct crowd *crowd) {
     for (unsigned i = 0; i < load->plan.nodes; i++) {
         up += load->up_since[i] != NEVER && load->up_since[i] + return_time(load) < now;
     }
-    return up >= quorum_of(load) && crowd->process.away_until + return_time(load) < now;
+    return up >= quorum_in(load) && crowd->process.away_until + return_time(load) < now;
 }
 
 void check_load_lost(const struct crowd_lock *lock, redlock_status status) {

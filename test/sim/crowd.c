@@ -85,6 +85,16 @@ static void on_acquired(redlock_lock *handle, redlock_status status, void *arg) 
     ask_for_next(crowd);
 }
 
+/*
+ * Draws how long a request of a burst may wait: mostly for as long as the nodes have no room. Time
+ * may be over before the nodes are connected.
+ */
+static uint64_t draw_wait_ms(const struct crowd *crowd) {
+    struct rng *rng = &world_of(crowd)->rng;
+    bool is_short = !crowd->load->plan.is_early && rng_chance(rng, 300);
+    return is_short ? rng_between(rng, 1, 300) : 0;
+}
+
 static void ask_for_next(struct crowd *crowd) {
     const struct load_plan *plan = &crowd->load->plan;
     if (crowd->asked == plan->locks) {
@@ -93,7 +103,10 @@ static void ask_for_next(struct crowd *crowd) {
     struct crowd_lock *lock = &crowd->locks[crowd->asked++];
     crowd->asking++;
     redlock_request request = REDLOCK_REQUEST_INIT;
-    request.wait_ms = plan->is_distant ? 0 : REDLOCK_FOREVER;
+    request.wait_ms = plan->is_distant ? draw_wait_ms(crowd) : REDLOCK_FOREVER;
+    lock->start_by = plan->is_distant && request.wait_ms > 0
+                         ? world_of(crowd)->now + request.wait_ms * MS
+                         : 0;
     request.watchdog = true;
     request.fenced = rng_chance(&world_of(crowd)->rng, plan->fenced);
     request.on_lost = on_lost;

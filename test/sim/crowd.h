@@ -53,6 +53,7 @@ struct crowd_lock {
     struct crowd *crowd;
     unsigned index;
     enum crowd_state state;
+    uint64_t start_by; /* instant by which its first try must begin; 0: when the nodes have room */
     redlock_lock *lock;
     struct renewal renewal;
 };

@@ -92,20 +92,34 @@ static void plan_draw_load(struct load_plan *plan, struct rng *rng) {
     plan->is_burst &= may_burst(plan);
 }
 
+/* Draws options: mostly the defaults, so that timeouts follow the answers. */
+static void draw_burst_options(struct load_plan *plan, struct rng *rng) {
+    redlock_options *options = &plan->options;
+    *options = (redlock_options)REDLOCK_OPTIONS_INIT;
+    if (rng_chance(rng, 300)) { /* enough for one answer, not for a queue of them */
+        options->node_timeout_ms =
+            distance_round_trip(&plan->distance) / MS + rng_between(rng, 50, 200);
+    }
+    if (rng_chance(rng, 500)) { /* some requests wait for room */
+        options->max_commands = (uint32_t)rng_between(rng, 2048, 16384);
+    }
+}
+
 /*
- * Draws a burst from a client far from its nodes, with the default timeouts. The time of a command
- * is such that the queues of the nodes take about as long as the timeouts.
+ * Draws a burst from a client far from its nodes. In some worlds the nodes need longer for it than
+ * a heartbeat proves anything.
  */
 static void plan_draw_burst(struct load_plan *plan, struct rng *rng) {
+    bool is_slow = rng_chance(rng, 250);
     *plan = (struct load_plan){.is_distant = true, .is_burst = true, .crowds = 1};
     plan->nodes = rng_chance(rng, 400) ? 3 : 5;
     plan->locks = 10000;
     plan->ttl_ms = rng_between(rng, 10000, 30000);
-    plan->options = (redlock_options)REDLOCK_OPTIONS_INIT;
     plan->distance = distance_draw(rng);
-    plan->is_brief = rng_chance(rng, 700);
+    draw_burst_options(plan, rng);
+    plan->is_brief = is_slow || rng_chance(rng, 600);
     plan->is_early = rng_chance(rng, 300);
-    plan->key_time = rng_between(rng, 5000, 50000);
+    plan->key_time = is_slow ? 250000 : rng_between(rng, 5000, 50000);
     plan->command_time = rng_between(rng, 5000, 50000);
     plan->socket_size = rng_between(rng, 256, 1024) * 1024;
     plan->cost = rng_between(rng, 20, 100);

@@ -8,7 +8,7 @@ trap 'rm -rf "$folder"' EXIT
 
 echo 1..10
 n=0
-for profile in kept broken guarded moving load; do
+for profile in kept broken guarded moving load distance; do
     "$sim" --seeds 7 --profile "$profile" --trace >"$folder/once"
     "$sim" --seeds 7 --profile "$profile" --trace >"$folder/again"
     "$sim" --seeds 6..7 --profile "$profile" --trace >"$folder/both"

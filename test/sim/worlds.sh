@@ -31,5 +31,6 @@ range() {
     range moving 1000
     range broken 1000
     range load 40
+    range distance 200
     grep -v '^#' "$here/found.txt"
 } | xargs -P "$jobs" -L 1 sh -c '"$0" --profile "$1" --seeds "$2" --json' "$sim"
