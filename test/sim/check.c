@@ -402,7 +402,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
     if (!token->is_acquired) {
         token->is_acquired = true;
         token->acquired_at = checker->world->now;
-        check_replicas(checker, hold);
+        check_votes(checker, hold);
     }
     hold->end = check_reported_end(lock);
     /* Redlock, step 3: success requires a validity above the minimum. */

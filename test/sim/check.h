@@ -148,8 +148,9 @@ struct token {
      * server lost.
      */
     uint64_t doubtful_until[SERVERS_MAX][KEYS_MAX];
-    uint32_t by_replicas;      /* mask of the servers that granted it while known to be replicas */
-    bool is_late[SERVERS_MAX]; /* whether a message of a closed connection set the key */
+    uint32_t by_replicas; /* mask of the servers that granted it while known to be replicas */
+    uint32_t by_stale; /* mask of the servers whose latest grant came when they were not trusted */
+    bool is_late[SERVERS_MAX];         /* whether a message of a closed connection set the key */
     unsigned set_on[SERVERS_MAX];      /* connection on which the SET was sent; 0: none */
     unsigned released_on[SERVERS_MAX]; /* connection on which the token's latest script was sent */
 };
@@ -273,6 +274,8 @@ struct checker {
     struct heard heard[PROCESSES_MAX][SERVERS_MAX];
     struct clock_bound clock_bounds[PROCESSES_MAX][SERVERS_MAX];
     bool has_guards;
+    /* instants at which the latest heartbeats whose answers have arrived were run */
+    uint64_t beat_ran[PROCESSES_MAX][SERVERS_MAX];
     uint64_t disturbed_at[PROCESSES_MAX]; /* instant of the process's latest pause or preemption */
     unsigned
         is_closing[PROCESSES_MAX]; /* number of the life of the client that is closed, plus 1 */

@@ -165,6 +165,15 @@ void check_granted(struct checker *checker, const struct event_base *process, un
     *by_replicas = (*by_replicas & ~(UINT32_C(1) << server)) | (uint32_t)by_replica << server;
 }
 
+/* Trust: a heartbeat proves the state of its run; the age of trust counts from then. */
+void check_freshness(struct checker *checker, const struct event_base *process, unsigned server,
+                     uint32_t number) {
+    uint64_t ran = checker->beat_ran[process->index][server];
+    bool is_stale = checker->has_guards && checker->world->now - ran > checker->unseen;
+    uint32_t *by_stale = &checker->tokens[number].by_stale;
+    *by_stale = (*by_stale & ~(UINT32_C(1) << server)) | (uint32_t)is_stale << server;
+}
+
 /* ---- what is excused ---- */
 
 /* Returns the servers whose grants counted, as far as the application knows. */
@@ -203,12 +212,19 @@ void check_excuse(const struct checker *checker, struct hold *hold) {
     hold->excused_until = is_sound ? 0 : latest;
 }
 
-void check_replicas(const struct checker *checker, const struct hold *hold) {
+void check_votes(const struct checker *checker, const struct hold *hold) {
     uint32_t replicas = counted(hold->lock) & checker->tokens[hold->token].by_replicas;
     if (replicas != 0) {
         violate(checker->world, INVARIANT_EXCLUSION,
                 "the vote of node %d counts, which is a replica (token %" PRIu32 ")",
                 __builtin_ctz(replicas), hold->token);
+    }
+    uint32_t stale = counted(hold->lock) & checker->tokens[hold->token].by_stale;
+    if (stale != 0) {
+        violate(checker->world, INVARIANT_EXCLUSION,
+                "the vote of node %d counts, which was not known to have its memory (token %" PRIu32
+                ")",
+                __builtin_ctz(stale), hold->token);
     }
 }
 

@@ -86,6 +86,7 @@ void check_delivered(struct link *link, const struct answer *answer, uint64_t se
     }
     if (answer->is_beat && answer->reply.type == REPLY_STRING) {
         check_heard(process, server, answer->at);
+        checker->beat_ran[process->index][server] = answer->at;
     }
     if (answer->reply.type == REPLY_INTEGER) { /* only WAIT answers with an integer */
         replicas_said(checker, process, server, answer->reply.integer);
@@ -100,6 +101,7 @@ void check_delivered(struct link *link, const struct answer *answer, uint64_t se
          * for.
          */
         if (is_grant || effect->was_kept) {
+            check_freshness(checker, process, server, effect->token);
             /*
              * A key set by the same try at the same server, under a duplicate's name, is promised
              * from then on.
@@ -129,6 +131,7 @@ void check_pushed(struct event_base *process, unsigned server, const char *text,
             .token = number, .key = key, .doubtful_until = pushed->doubtful_until};
         checker->waiting.pushed++;
         check_granted(checker, process, server, &effect, pushed->at);
+        check_freshness(checker, process, server, number);
         record_promise(checker, number, key, server, tempo_read(&process->clock, pushed->until));
     } while (push_next_key(&push));
 }

@@ -218,8 +218,15 @@ void check_granted(struct checker *checker, const struct event_base *process, un
 /* Decides by its grants whether a hold is excused. */
 void check_excuse(const struct checker *checker, struct hold *hold);
 
-/* Checks that no vote of a replica counted after every client knew that it was one. */
-void check_replicas(const struct checker *checker, const struct hold *hold);
+/* Records whether a grant that arrives now comes too long after the server's latest heartbeat. */
+void check_freshness(struct checker *checker, const struct event_base *process, unsigned server,
+                     uint32_t number);
+
+/*
+ * Checks that no vote counted of a replica after every client knew that it was one, nor of a server
+ * whose latest heartbeat proved nothing any more.
+ */
+void check_votes(const struct checker *checker, const struct hold *hold);
 
 /* Returns whether the hold has no quorum without grants that are still in doubt. */
 bool check_is_excused(const struct checker *checker, const struct hold *hold);

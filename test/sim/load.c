@@ -118,7 +118,8 @@ static void plan_draw_burst(struct load_plan *plan, struct rng *rng) {
     plan->distance = distance_draw(rng);
     draw_burst_options(plan, rng);
     plan->is_brief = is_slow || rng_chance(rng, 600);
-    plan->is_early = rng_chance(rng, 300);
+    /* The first answers take longer: their timeout is enough if it follows the answers. */
+    plan->is_early = plan->options.node_timeout_ms == 0 && rng_chance(rng, 300);
     plan->key_time = is_slow ? 250000 : rng_between(rng, 5000, 50000);
     plan->command_time = rng_between(rng, 5000, 50000);
     plan->socket_size = rng_between(rng, 256, 1024) * 1024;
@@ -216,10 +217,13 @@ static void acquire(struct load_world *load) {
     }
     for (unsigned i = 0; i < load->plan.crowds; i++) {
         crowd_wish(&load->crowds[i], CROWD_BEGIN);
+        /* Renewals of a burst that has not ended yet are not spread. */
+        load->crowds[i].steady_from = load->plan.is_distant ? NEVER : 0;
     }
     wait_for(load, crowd_has_all, "acquiring all locks", 120000);
     set_rates(load);
     if (load->plan.is_distant) { /* the first renewals follow the burst */
+        load->crowds[0].steady_from = load->world.now;
         disturb(load, load->world.now);
     }
     TRACE(&load->world, "all locks are acquired");
