@@ -104,9 +104,8 @@ static void ask_for_next(struct crowd *crowd) {
     crowd->asking++;
     redlock_request request = REDLOCK_REQUEST_INIT;
     request.wait_ms = plan->is_distant ? draw_wait_ms(crowd) : REDLOCK_FOREVER;
-    lock->start_by = plan->is_distant && request.wait_ms > 0
-                         ? world_of(crowd)->now + request.wait_ms * MS
-                         : 0;
+    lock->start_by =
+        plan->is_distant && request.wait_ms > 0 ? world_of(crowd)->now + request.wait_ms * MS : 0;
     request.watchdog = true;
     request.fenced = rng_chance(&world_of(crowd)->rng, plan->fenced);
     request.on_lost = on_lost;

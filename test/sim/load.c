@@ -218,7 +218,7 @@ static void acquire(struct load_world *load) {
     for (unsigned i = 0; i < load->plan.crowds; i++) {
         crowd_wish(&load->crowds[i], CROWD_BEGIN);
         /* Renewals of a burst that has not ended yet are not spread. */
-        load->crowds[i].steady_from = load->plan.is_distant ? NEVER : 0;
+        load->crowds[i].steady_from = load->plan.is_distant ? NEVER / 2 : 0;
     }
     wait_for(load, crowd_has_all, "acquiring all locks", 120000);
     set_rates(load);

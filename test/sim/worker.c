@@ -297,15 +297,14 @@ static void remember_ttl(const struct worker *worker, uint64_t ttl_ms) {
 }
 
 /*
- * Returns whether a request leaves validity after its round trips: a fenced one may need two. The
- * time of one that waits may be over before its client is connected.
+ * Returns whether a request, and each renewal, leaves enough validity after its round trips: a
+ * fenced request may need two.
  */
-static bool is_ample(const struct app *app, const redlock_request *request) {
+static bool leaves_validity(const struct app *app, const redlock_request *request) {
     const struct plan *plan = app->plan;
     double ttl_ms = (double)request->ttl_ms * (1 - plan->options.drift) - 2;
     uint64_t most_ms = 2 * plan_round_trip(plan) / MS + request->min_validity_ms;
-    bool is_in_time = request->wait_ms == 0 || app_is_connected(app, app_world(app)->now);
-    return ttl_ms > (double)most_ms && is_in_time;
+    return ttl_ms > (double)most_ms;
 }
 
 /* Passes a single key as `key` or as `keys`: both must have the same effect. */
@@ -373,9 +372,12 @@ static void acquire(struct worker *worker) {
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
     worker->acquires = record_expect(worker);
     worker->acquires->min_validity = request.min_validity_ms * MS;
-    worker->acquires->is_ample = is_ample(app, &request);
+    /* The time of a request that waits may be over before its client is connected. */
+    bool is_in_time = request.wait_ms == 0 || app_is_connected(app, app_world(app)->now);
+    bool is_ample = leaves_validity(app, &request);
+    worker->acquires->is_ample = is_ample && is_in_time;
     worker->was_canceled = false;
-    worker->is_watched = request.watchdog && request.max_hold_ms == 0;
+    worker->is_watched = request.watchdog && request.max_hold_ms == 0 && is_ample;
     worker->losses = record_expect(worker);
     request.mode = worker->mode = draw_mode(app);
     request.fenced = plan->is_fenced && request.mode != REDLOCK_READER;
