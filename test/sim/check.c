@@ -17,7 +17,8 @@
 #define MEMORY_MAX (8 * 1024 * 1024)
 
 void check_init(struct checker *checker, struct network *network, unsigned keys) {
-    *checker = (struct checker){.world = network->world, .network = network, .key_count = keys};
+    *checker = (struct checker){
+        .world = network->world, .network = network, .key_count = keys, .memory_max = MEMORY_MAX};
     network->world->checker = checker;
     memset(checker->set_last, 0xff, sizeof(checker->set_last));
     memset(checker->silences, 0xff, sizeof(checker->silences));
@@ -294,7 +295,7 @@ static void look_at(struct checker *checker, struct hold *hold) {
 void check_process(struct event_base *process, bool was_disturbed) {
     struct checker *checker = checker_of(process->world);
     struct hold *hold;
-    if (process->bytes > MEMORY_MAX) {
+    if (process->bytes > checker->memory_max) {
         violate(checker->world, INVARIANT_BOUNDS, "process %u has %zu bytes of memory",
                 process->index, process->bytes);
     }

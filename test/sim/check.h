@@ -239,6 +239,7 @@ struct checker {
     bool has_duplicate; /* whether one server is two nodes, with two connections of each client */
     bool has_caps; /* whether the limits on commands are so low that releases may be postponed */
     double drift;
+    size_t memory_max;       /* of a client */
     bool keeps_assumptions;  /* whether an overlap is a violation; otherwise overlaps are counted */
     bool clocks_jump;        /* whether processes' clocks jump, so that validity may come back */
     bool server_clocks_jump; /* whether servers' clocks jump, so that keys may live longer */
