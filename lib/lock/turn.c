@@ -38,12 +38,13 @@ static void deal_with(const struct lock_queue *queue, unsigned count) {
 /* Begins the first tries of requests that wait, in their order, as far as the nodes have room. */
 static void admit(struct locks *locks) {
     struct lock_head *waiting = &locks->queues[LOCK_STARTING].list;
-    locks->admission = (struct admission){0};
     while (locks->members->are_known && !TAILQ_EMPTY(waiting) && locks_have_room(locks)) {
         redlock_lock *lock = TAILQ_FIRST(waiting);
         locks_admit(locks, lock->key->length);
         lock->is_admitted = true;
         locks_raise(lock, LOCK_STARTED);
+        locks_unqueue(lock);
+        lock_turn(lock);
     }
 }
 
@@ -56,13 +57,16 @@ void turn_locks(struct locks *locks) {
     unsigned verdicts = due_in(decided, TURN_LOCKS_MAX);
     unsigned others = due_in(ready, TURN_LOCKS_MAX);
     locks->has_read = false;
-    admit(locks);
+    locks->admission = (struct admission){0};
     if (locks->context->is_closing) {
         close_some(locks);
     }
     deal_with(overdue, losses); /* first, since another client may hold these keys already */
     deal_with(decided, verdicts);
     deal_with(ready, others);
+    if (!locks->context->is_closing) {
+        admit(locks);
+    }
 }
 
 bool turn_has_more(const struct locks *locks) {

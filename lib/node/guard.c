@@ -183,6 +183,7 @@ void guard_connected(struct guard *guard, uint64_t now) {
     guard->sound_until = 0;
     guard->has_counted = false;
     guard->beaten_at = now;
+    guard->unbeaten = 0;
     guard->is_role_beaten = false;
     trust_connected(&guard->trust);
     if (!ask_info(guard, GUARD_SERVER, "server", now) || !ask_role(guard, now) ||

@@ -218,7 +218,7 @@ bool members_admit(const struct members *members) {
     uint32_t admitting = 0;
     const struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        admitting |= uplink_admits(&node->uplink) ? node_bit(node) : 0;
+        admitting |= node_admits(node) ? node_bit(node) : 0;
     }
     return include_quorum(members, admitting);
 }

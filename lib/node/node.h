@@ -138,6 +138,14 @@ static inline void node_beat(struct node *node, uint64_t now, uint64_t ago) {
     }
 }
 
+/* Returns whether requests need not wait for the node (uplink_admits). */
+static inline bool node_admits(const struct node *node) {
+    /* No beat follows the first one before the node is UP. */
+    bool is_unbeaten =
+        node->uplink.state == UPLINK_CONNECTING && node->guard.unbeaten >= NODE_UNBEATEN_MAX;
+    return !is_unbeaten && uplink_admits(&node->uplink);
+}
+
 /* Warns, once, of an UP node whose answers take more than half of the time that they may take. */
 void node_look_at_answers(struct node *node);
 

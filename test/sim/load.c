@@ -118,11 +118,8 @@ static void plan_draw_burst(struct load_plan *plan, struct rng *rng) {
     plan->distance = distance_draw(rng);
     draw_burst_options(plan, rng);
     plan->is_brief = is_slow || rng_chance(rng, 600);
-    /*
-     * The first answers take longer: their timeout is enough if it follows the answers. No
-     * heartbeat goes between rounds before a node is connected, so its answers must not take long.
-     */
-    plan->is_early = plan->options.node_timeout_ms == 0 && rng_chance(rng, 300) && !is_slow;
+    /* The first answers take longer: the timeout is enough if it follows the answers. */
+    plan->is_early = plan->options.node_timeout_ms == 0 && rng_chance(rng, 300);
     plan->key_time = is_slow ? 250000 : rng_between(rng, 5000, 50000);
     plan->command_time = rng_between(rng, 5000, 50000);
     plan->socket_size = rng_between(rng, 256, 1024) * 1024;

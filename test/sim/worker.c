@@ -160,6 +160,8 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     if (lock != worker->lock || !fits_acquisition(status)) {
         violate(app_world(app), INVARIANT_CALLBACKS, "on_acquired: wrong lock or status %s",
                 redlock_status_name(status));
+    } else if (status == REDLOCK_OK && app->is_closing) {
+        violate(app_world(app), INVARIANT_CALLBACKS, "on_acquired: OK while the client closes");
     }
     worker->acquires = NULL;
     if (status == REDLOCK_OK) {
