@@ -101,14 +101,14 @@ static enum round_verdict decide(const struct round *round) {
                                                                                : ROUND_NO;
 }
 
-/* Counts a node's first vote. */
-static void count_vote(struct round *round, uint32_t node, redlock_vote vote) {
+/* Counts the vote of a node that was silent until now, or late: then its TIMEOUT was counted. */
+static void count_vote(struct round *round, uint32_t node, redlock_vote vote, bool was_silent) {
     uint32_t is_granted = vote == REDLOCK_VOTE_GRANTED;
     uint32_t is_gone = says_not_ours(vote);
     for (unsigned i = 0; i < round->tally_count; i++) {
         struct tally *tally = &round->tallies[i];
         uint32_t is_member = tally->members >> node & 1;
-        tally->silent -= is_member;
+        tally->silent -= is_member & was_silent;
         tally->granted += is_member & is_granted;
         tally->gone += is_member & is_gone;
     }
@@ -149,20 +149,21 @@ static uint32_t ttl_of_vote(const struct round *round, uint32_t node, uint32_t o
 
 /* Records the vote of a node that may vote. */
 static bool record(struct round *round, uint32_t node, redlock_vote vote) {
-    bool is_in_queue = round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN;
-    /* A grant after the node's TIMEOUT is too late, except in a QUEUE, which stays open for it. */
-    bool is_late = vote == REDLOCK_VOTE_GRANTED && !(round->silent >> node & 1) && !is_in_queue;
+    bool was_silent = round->silent >> node & 1;
+    bool is_open = round->verdict == ROUND_OPEN;
+    /* A grant after the node's TIMEOUT counts while the round waits for others. */
+    bool is_late = vote == REDLOCK_VOTE_GRANTED && !was_silent && !is_open;
     round->silent &= ~(UINT32_C(1) << node);
     round->changed &= ~(UINT32_C(1) << node);
     round->votes[node] = (uint8_t)(is_late ? REDLOCK_VOTE_LATE : vote);
     /* A verdict stays; later votes only show where the key may be. */
-    if (round->verdict != ROUND_OPEN) {
+    if (!is_open) {
         return false;
     }
-    if (is_in_queue) {
+    if (round->kind == ROUND_QUEUE) {
         return decide_in_queue(round);
     }
-    count_vote(round, node, vote);
+    count_vote(round, node, vote, was_silent);
     round->verdict = (uint8_t)decide(round);
     return round->verdict != ROUND_OPEN;
 }

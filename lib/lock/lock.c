@@ -368,7 +368,8 @@ static struct round_silence silence_of(const redlock_lock *lock, const struct op
         return (struct round_silence){.next = NANOS_NEVER};
     }
     const struct round *round = &open->round;
-    uint64_t margin = round_deniers(round) != 0 ? ANSWER_MARGIN_SPLIT : ANSWER_MARGIN;
+    bool is_split = round_deniers(round) != 0 && lease_is_acquiring(&lock->lease);
+    uint64_t margin = is_split ? ANSWER_MARGIN_SPLIT : ANSWER_MARGIN;
     return members_silence(lock->locks->members, round->silent, round->sent_at, margin, now);
 }
 

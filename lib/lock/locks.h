@@ -47,7 +47,7 @@ struct locks_back {
 struct admission {
     bool is_known;
     uint32_t requests; /* that may still be sent */
-    size_t bytes;      /* that their keys may have together */
+    size_t bytes;      /* that their commands may have together */
 };
 
 struct locks {
@@ -104,11 +104,15 @@ static inline bool locks_have_room(struct locks *locks) {
     return locks->admission.requests > 0 && locks->admission.bytes > 0;
 }
 
+/* An estimate of the length of a command beyond its key. */
+#define ADMITTED_BYTES 256
+
 /* Counts a request whose first try is sent, for a key of this length. */
 static inline void locks_admit(struct locks *locks, size_t key_length) {
     struct admission *admission = &locks->admission;
+    size_t bytes = key_length + ADMITTED_BYTES;
     admission->requests--;
-    admission->bytes -= key_length < admission->bytes ? key_length : admission->bytes;
+    admission->bytes -= bytes < admission->bytes ? bytes : admission->bytes;
 }
 
 /* Queues a lock for its next turn, unless it is queued already, or in its turn now. */

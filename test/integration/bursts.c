@@ -94,6 +94,20 @@ static void requests_beyond_the_room_wait_in_order(void **state) {
     assert_int_equal(burst.out_of_order, 0);
 }
 
+static void bytes_are_bounded_too(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = small_options(f);
+    redlock_request request = request_for("", LONG_TTL_MS);
+    struct burst burst = {.requests = cycles_here(3000), .is_releasing = true};
+
+    options.max_commands = 65536;
+    options.max_bytes = 100000;
+    redlock_client *client = connect_with(f, &options);
+    fire(f, client, &burst, &request);
+    run_until(f, has_ended, &burst, "all of the burst is released");
+    assert_int_equal(burst.failed, 0);
+}
+
 /* As a newcomer does: all options as they are, and before the client is connected. */
 static void ten_thousand_requests_with_default_options(void **state) {
     struct fixture *f = *state;
@@ -171,6 +185,7 @@ static void requests_beyond_max_unsent_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_THREE_MASTERS(requests_beyond_the_room_wait_in_order),
+        ON_THREE_MASTERS(bytes_are_bounded_too),
         ON_THREE_MASTERS(ten_thousand_requests_with_default_options),
         ON_THREE_MASTERS(what_waits_for_room_is_canceled_and_closed),
         ON_THREE_MASTERS(a_wait_for_room_ends_with_the_request),

@@ -410,7 +410,8 @@ static void test_a_node_votes_once(void **state) {
         struct round before = round;
         assert_false(round_vote(&round, 3, REDLOCK_VOTE_GRANTED, 22));
         if (alphabet[i] == REDLOCK_VOTE_TIMEOUT) {
-            assert_int_equal(round.votes[3], REDLOCK_VOTE_LATE);
+            assert_int_equal(round.votes[3], REDLOCK_VOTE_GRANTED);
+            assert_int_equal(round.tallies[0].granted, 1);
             assert_int_equal(round_answer(&round, 3).other_ttl_ms, 22);
         } else {
             assert_int_equal(round.votes[3], alphabet[i]);
@@ -420,6 +421,20 @@ static void test_a_node_votes_once(void **state) {
         assert_int_equal(round.silent, 0x1f & ~(1u << 3));
         assert_int_equal(round.verdict, ROUND_OPEN);
     }
+}
+
+/* Nodes that were late and have then gone are as late as before: the others may be a quorum. */
+static void test_a_connection_that_breaks_after_a_timeout_changes_nothing(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_RELEASE, 5, 0);
+    round_vote(&round, 0, REDLOCK_VOTE_GRANTED, 0);
+    round_vote(&round, 1, REDLOCK_VOTE_GRANTED, 0);
+    round_expire(&round, 1U << 2 | 1U << 3, MS(50));
+    assert_false(round_vote(&round, 2, REDLOCK_VOTE_BROKEN, 0));
+    assert_false(round_vote(&round, 3, REDLOCK_VOTE_BROKEN, 0));
+    assert_int_equal(round.verdict, ROUND_OPEN);
+    assert_true(round_vote(&round, 4, REDLOCK_VOTE_GRANTED, 0));
+    assert_int_equal(round.verdict, ROUND_YES);
 }
 
 static void test_one_node_is_no_quorum_however_often_it_answers(void **state) {
@@ -753,6 +768,7 @@ int main(void) {
         cmocka_unit_test(test_unreachable_nodes_count),
         cmocka_unit_test(test_votes_after_the_verdict_are_only_written_down),
         cmocka_unit_test(test_a_node_votes_once),
+        cmocka_unit_test(test_a_connection_that_breaks_after_a_timeout_changes_nothing),
         cmocka_unit_test(test_one_node_is_no_quorum_however_often_it_answers),
         cmocka_unit_test(test_the_deadline_is_the_vote_of_the_silent),
         cmocka_unit_test(test_late_grants_may_be_a_quorum),
