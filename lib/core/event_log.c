@@ -99,7 +99,7 @@ static void log_node_evicts(struct event_log *log, const struct event *event) {
 static void log_node_slow(struct event_log *log, const struct event *event) {
     const struct event_node_slow *slow = &event->node_slow;
     say(log, event, REDLOCK_LOG_WARN,
-        "node %s: its answers take up to %" PRIu64 " ms, and %" PRIu64
+        "node %s: its answers may take %" PRIu64 " ms, and %" PRIu64
         " ms are allowed (node_timeout_ms; 0 follows the network)",
         slow->node, nanos_to_ms(slow->takes), nanos_to_ms(slow->allowed));
 }

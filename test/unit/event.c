@@ -91,7 +91,7 @@ static void ills_of_nodes_are_logged(void **state) {
          "does)");
     EMIT(&desk.events, node_slow, .node = "a:1", .takes = MS(41), .allowed = MS(50));
     SAYS(&desk, REDLOCK_LOG_WARN,
-         "node a:1: its answers take up to 41 ms, and 50 ms are allowed (node_timeout_ms; 0 "
+         "node a:1: its answers may take 41 ms, and 50 ms are allowed (node_timeout_ms; 0 "
          "follows the network)");
     EMIT(&desk.events, address_failed, .node = "a:1", .address = "10.0.0.1:1", .reason = "refused");
     SAYS(&desk, REDLOCK_LOG_DEBUG, "node a:1: not at 10.0.0.1:1: refused");
