@@ -2,6 +2,7 @@
 
 #include "base/nanos.h"
 #include "check.h"
+#include "core/answer_time.h"
 #include "peers.h"
 #include "world.h"
 
@@ -108,13 +109,19 @@ unsigned app_pending(const struct app *app) {
     return pending;
 }
 
+/* Returns the longest timeout that an option means. */
+static uint64_t longest_ms(uint64_t option_ms) {
+    return option_ms != 0 ? option_ms : nanos_to_ms(ANSWER_TIMEOUT_MAX);
+}
+
 /*
  * Waits for the requests to the nodes, which end at the latest with their timeout, whatever the
  * nodes answer. A request made before the nodes' names are known starts when stall_timeout is over.
  */
 static void wait_for_requests(struct app *app, uint64_t node_timeout_ms) {
     for (unsigned i = 0; i < 3 && app_pending(app) > 0; i++) {
-        world_pass(nanos_from_ms(nanos_max(node_timeout_ms, app->options.stall_timeout_ms)));
+        world_pass(nanos_from_ms(
+            nanos_max(longest_ms(node_timeout_ms), longest_ms(app->options.stall_timeout_ms))));
         app_turn(app);
         app_turn(app);
     }
@@ -134,7 +141,8 @@ static void check_holds(const struct app *app) {
  * Waits for the end: of releases, limited by node_timeout; of retried releases, by close_timeout.
  */
 static void wait_for_the_end(struct app *app, uint64_t node_timeout_ms) {
-    uint64_t step = nanos_from_ms(nanos_max(node_timeout_ms, app->options.close_timeout_ms));
+    uint64_t step =
+        nanos_from_ms(nanos_max(longest_ms(node_timeout_ms), app->options.close_timeout_ms));
     for (unsigned i = 0; i < 16 && !app->is_closed; i++) {
         app_turn(app);
         if (i >= 4) {

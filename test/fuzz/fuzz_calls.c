@@ -153,7 +153,7 @@ static void create(struct run *run) {
     if (options->size < sizeof(*options)) {
         options->size = offsetof(redlock_options, node_timeout_ms); /* our hooks would be ignored */
     }
-    run->node_timeout_ms = options->size < sizeof(*options) ? 50 : options->node_timeout_ms;
+    run->node_timeout_ms = options->size < sizeof(*options) ? 0 : options->node_timeout_ms;
     redlock_error error = {0};
     app_make(&run->app, options, input_byte(input) & 1 ? &error : NULL);
 }

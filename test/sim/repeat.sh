@@ -6,7 +6,7 @@ sim=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-echo 1..10
+echo 1..12
 n=0
 for profile in kept broken guarded moving load distance; do
     "$sim" --seeds 7 --profile "$profile" --trace >"$folder/once"
