@@ -76,7 +76,9 @@ bool nodes_take(struct nodes *nodes, int option) {
         return true;
     case NODES_NODE_TIMEOUT:
         nodes->node_timeout_ms = duration_of_option("--node-timeout", optarg);
-        nodes->direct_timeout_ms = nodes->node_timeout_ms;
+        if (nodes->node_timeout_ms != 0) { /* 0 follows the network */
+            nodes->direct_timeout_ms = nodes->node_timeout_ms;
+        }
         return true;
     default:
         return false;

@@ -108,6 +108,7 @@ void locks_look_for_room(struct locks *locks) {
     *admission = (struct admission){.is_known = true};
     /* As much again as load_admits, at the most: less than the share of new commands. */
     if (members_admit(locks->members)) {
+        admission->is_open = true;
         uint32_t commands = options->max_commands / 8;
         admission->requests = commands < TURN_ADMITTED_MAX ? commands : TURN_ADMITTED_MAX;
         admission->bytes = options->max_bytes / 8;

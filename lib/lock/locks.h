@@ -46,6 +46,7 @@ struct locks_back {
 /* The room for first tries until the next turn: commands are sent at the ends of turns. */
 struct admission {
     bool is_known;
+    bool is_open;      /* the nodes had room for some */
     uint32_t requests; /* that may still be sent */
     size_t bytes;      /* that their commands may have together */
 };

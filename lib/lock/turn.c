@@ -72,6 +72,7 @@ void turn_locks(struct locks *locks) {
 bool turn_has_more(const struct locks *locks) {
     return locks->queues[LOCK_OVERDUE].count > 0 || locks->queues[LOCK_DUE].count > 0 ||
            locks->queues[LOCK_READY].count > 0 ||
+           (locks->admission.is_open && locks->queues[LOCK_STARTING].count > 0) ||
            (locks->context->is_closing && locks_first_open(locks) != NULL);
 }
 

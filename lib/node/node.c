@@ -163,9 +163,7 @@ static void on_uplink_down(struct uplink *uplink, uint64_t now) {
     channel_command_down(&node->channel);
     timer_clear(&node->retry_timer);
     pending_releases_drop_expired(&node->pending, now);
-    if (uplink->context->is_closing) {
-        context_wake(uplink->context); /* the client may wait for this node */
-    }
+    context_wake(uplink->context); /* no request, nor a closing client, waits for it any more */
     node->listener->on_attempt(node->listener_arg);
 }
 

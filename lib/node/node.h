@@ -28,7 +28,7 @@ struct node_listener {
     void (*on_sound)(void *arg);
     /* An attempt to connect has begun, at one of the addresses, or failed. */
     void (*on_attempt)(void *arg);
-    /* The node has room again for requests that wait for it (members_admit). */
+    /* The node has room again for requests that wait (members_admit). */
     void (*on_room)(void *arg);
     /* The node has room for its pending releases (node_room). */
     void (*on_releases_due)(void *arg, struct node *node);

@@ -119,7 +119,7 @@ static void options_are_named_as_they_are_written(void **state) {
     static const char *const refused[][6] = {
         {"--ttl", "60s", "k", NULL},
         {"--min-hold", "20s", "k", NULL},
-        {"--node-timeout", "0ms", "k", NULL},
+        {"--max-ttl", "0ms", "k", NULL},
         {"--shared", "--fence", "k", NULL},
         {"--shared", "--watch-key", "k", NULL},
         {"--writer", "--permits", "2", "k", NULL},
@@ -130,7 +130,7 @@ static void options_are_named_as_they_are_written(void **state) {
     static const char *const messages[] = {
         "--ttl: 60000 ms is not between 1 and --max-ttl, 30000 ms",
         "--min-hold: 20000 ms is more than --ttl, 10000 ms",
-        "--node-timeout: 0 ms is not between 1 and ",
+        "--max-ttl: 0 ms is not between 1 and ",
         "--fence: readers do not hold the key alone",
         "--watch-key: readers do not hold the key alone",
         "--shared, --writer: readers and writers have one key, neither keys nor permits",

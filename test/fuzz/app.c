@@ -116,10 +116,11 @@ static uint64_t longest_ms(uint64_t option_ms) {
 
 /*
  * Waits for the requests to the nodes, which end at the latest with their timeout, whatever the
- * nodes answer. A request made before the nodes' names are known starts when stall_timeout is over.
+ * nodes answer: it begins again with each answer to an earlier command. A request made before the
+ * nodes' names are known starts when stall_timeout is over.
  */
 static void wait_for_requests(struct app *app, uint64_t node_timeout_ms) {
-    for (unsigned i = 0; i < 3 && app_pending(app) > 0; i++) {
+    for (unsigned i = 0; i < 100 && app_pending(app) > 0; i++) {
         world_pass(nanos_from_ms(
             nanos_max(longest_ms(node_timeout_ms), longest_ms(app->options.stall_timeout_ms))));
         app_turn(app);

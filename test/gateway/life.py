@@ -205,7 +205,7 @@ def a_mistaken_command_line_is_refused():
         (["--max-locks", "-1"], "--max-locks"),
         (["--max-ttl", "1ms"], "--max-ttl"),
         (["-n", "http://localhost"], "node 1:"),
-        (["--node-timeout", "0ms"], "--node-timeout: 0 ms"),
+        (["--node-timeout", "5"], "--node-timeout"),
         (["--owner", "a b"], "--owner:"),
         (["--idle", "5"], "--idle"),
         (["--idle", "1ms"], "--idle"),
