@@ -53,11 +53,10 @@ static void replicas_said(struct checker *checker, const struct event_base *proc
 
 /*
  * Returns the TTL that a reply promises, in ms: the rest, or for a key of this try the TTL that was
- * set. If a server's clock jumps, the two are unrelated.
+ * set. If the server's clock has jumped back, the rest may be more.
  */
-static int64_t ttl_of(const struct checker *checker, const struct effect *effect,
-                      bool is_of_this_try) {
-    if (checker->server_clocks_jump && effect->left_ms > effect->lasts_ms) {
+static int64_t ttl_of(const struct effect *effect, bool is_of_this_try) {
+    if (effect->left_ms > effect->lasts_ms) {
         return effect->left_ms;
     }
     return is_of_this_try ? effect->lasts_ms : effect->left_ms;
@@ -108,7 +107,7 @@ void check_delivered(struct link *link, const struct answer *answer, uint64_t se
              */
             bool is_of_this_try = effect->set_at >= sent_at;
             record_grant(checker, process, server, effect,
-                         promise(checker, sent_at, ttl_of(checker, effect, is_of_this_try)));
+                         promise(checker, sent_at, ttl_of(effect, is_of_this_try)));
         }
     }
 }
