@@ -229,7 +229,8 @@ redlock_status app_ask_for(struct app *app, redlock_request *request, bool wants
                           .hears_of_loss = request->on_lost != NULL && is_whole,
                           .min_validity_ms = is_whole ? request->min_validity_ms : 0};
     uint64_t ttl = nanos_from_ms(request->ttl_ms);
-    hold->valid_until = is_whole ? validity_end(clock_now(), ttl, app->options.drift) : NANOS_NEVER;
+    uint64_t valid_until = validity_end(clock_now(), ttl, app->options.drift);
+    hold->valid_until = NANOS_NEVER;
     request->on_lost = hold->hears_of_loss ? on_lost : NULL;
     request->on_lost_arg = hold;
     app->calls++;
@@ -239,6 +240,10 @@ redlock_status app_ask_for(struct app *app, redlock_request *request, bool wants
     if (status == REDLOCK_OK) {
         CHECK(!app->is_closing && wants_handle == (hold->lock != NULL));
         hold->stage = HOLD_ACQUIRING;
+        /* A request that waits to be sent may be valid for longer. */
+        bool is_sent =
+            wants_handle && strstr(redlock_explain(hold->lock), "no node was asked") == NULL;
+        hold->valid_until = is_whole && is_sent ? valid_until : NANOS_NEVER;
     } else {
         CHECK(hold->lock == NULL);
         app_check_refusal(app, status);
