@@ -693,6 +693,8 @@ static void test_replicas_are_waited_for_before_a_stall(void **state) {
                               "node_timeout_ms, 50: ");
     options.stall_timeout_ms = 50;
     assert_int_equal(options_read_request(&request, &options, &checked, NULL), REDLOCK_OK);
+    options.stall_timeout_ms = 0; /* follows the network */
+    assert_int_equal(options_read_request(&request, &options, &checked, NULL), REDLOCK_OK);
     options.stall_timeout_ms = 1;
     request.wait_replicas = 0;
     assert_int_equal(options_read_request(&request, &options, &checked, NULL), REDLOCK_OK);
