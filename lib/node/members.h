@@ -195,7 +195,7 @@ void members_measure(const struct members *members);
 
 /*
  * Returns whether the first commands of requests may be sent: a quorum of each list has room, or is
- * not connected. If not, on_room or on_up follows, or the node goes down, which wakes the client, too.
+ * not connected. If not, on_room or on_up follows, or a node goes down, which wakes the client.
  */
 bool members_admit(const struct members *members);
 
