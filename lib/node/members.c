@@ -55,25 +55,27 @@ uint32_t members_in_order(const struct members *members, struct node *nodes[REDL
     return count;
 }
 
-uint32_t members_up(const struct members *members) {
+/* Returns the nodes of which `is_true` holds, as a mask. */
+static uint32_t nodes_where(const struct members *members, bool is_true(const struct node *node)) {
     uint32_t rest = members_all(members);
-    uint32_t up = 0;
+    uint32_t found = 0;
     const struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        up |= node_is_up(node) ? node_bit(node) : 0;
+        found |= is_true(node) ? node_bit(node) : 0;
     }
-    return up;
+    return found;
+}
+
+uint32_t members_up(const struct members *members) {
+    return nodes_where(members, node_is_up);
+}
+
+static bool lacks_channel(const struct node *node) {
+    return uplink_takes_commands(&node->uplink) && node_channel(node)[0] == '\0';
 }
 
 bool members_can_push(const struct members *members) {
-    uint32_t rest = members_all(members);
-    const struct node *node;
-    while ((node = members_take(members, &rest)) != NULL) {
-        if (uplink_takes_commands(&node->uplink) && node_channel(node)[0] == '\0') {
-            return false;
-        }
-    }
-    return true;
+    return nodes_where(members, lacks_channel) == 0;
 }
 
 /* Returns whether `nodes`, a mask, include a quorum of each list. */
@@ -102,13 +104,7 @@ bool members_count(const struct members *members, uint64_t *changes_at) {
 }
 
 bool members_refuse(const struct members *members) {
-    uint32_t rest = members_all(members);
-    uint32_t willing = 0;
-    const struct node *node;
-    while ((node = members_take(members, &rest)) != NULL) {
-        willing |= node_refuses(node) ? 0 : node_bit(node);
-    }
-    return !include_quorum(members, willing);
+    return !include_quorum(members, ~nodes_where(members, node_refuses));
 }
 
 void members_beat(const struct members *members, uint64_t now, uint64_t ago) {
@@ -214,13 +210,7 @@ void members_measure(const struct members *members) {
 }
 
 bool members_admit(const struct members *members) {
-    uint32_t rest = members_all(members);
-    uint32_t admitting = 0;
-    const struct node *node;
-    while ((node = members_take(members, &rest)) != NULL) {
-        admitting |= node_admits(node) ? node_bit(node) : 0;
-    }
-    return include_quorum(members, admitting);
+    return include_quorum(members, nodes_where(members, node_admits));
 }
 
 void members_read(const struct members *members) {
@@ -272,28 +262,22 @@ void members_identify(const struct members *members, struct node *node) {
 
 /* ---- whether the nodes are known ---- */
 
-/* Returns whether no node is being looked up, or has addresses left to try, for the first time. */
+/* Returns whether the node is being looked up, or has addresses left to try, for the first time. */
+static bool is_unknown(const struct node *node) {
+    return !uplink_is_known(&node->uplink);
+}
+
 static bool knows_all(const struct members *members) {
-    uint32_t rest = members_all(members);
-    bool knows = true;
-    const struct node *node;
-    while ((node = members_take(members, &rest)) != NULL) {
-        knows &= uplink_is_known(&node->uplink);
-    }
-    return knows;
+    return nodes_where(members, is_unknown) == 0;
+}
+
+static bool is_ready(const struct node *node) {
+    return uplink_takes_commands(&node->uplink) && uplink_is_known(&node->uplink);
 }
 
 /* Returns whether a quorum of each list takes commands, and has no other address to try. */
 static bool can_ask_quorum(const struct members *members) {
-    uint32_t rest = members_all(members);
-    uint32_t ready = 0;
-    const struct node *node;
-    while ((node = members_take(members, &rest)) != NULL) {
-        const struct uplink *uplink = &node->uplink;
-        bool is_ready = uplink_takes_commands(uplink) && uplink_is_known(uplink);
-        ready |= is_ready ? node_bit(node) : 0;
-    }
-    return include_quorum(members, ready);
+    return include_quorum(members, nodes_where(members, is_ready));
 }
 
 bool members_look(struct members *members) {
