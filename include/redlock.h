@@ -468,7 +468,7 @@ struct redlock_options {
     redlock_handover handover; /* REDLOCK_HANDOVER_PUSH */
     /*
      * Number of waiting requests of this client that may get a lock in a row before the nodes pass
-     * it on to the next client; 0: none. 64.
+     * it to the oldest of all; 0: none. 64.
      */
     uint32_t max_local_handoffs;
 
