@@ -437,6 +437,7 @@ const struct test_case lock_cases[] = {
      {{"ZADD", "s", "5", "a"},
       {"ZADD", "s", "7", "b"},
       {"ZADD", "s", "6", "a"},
+      {"ZADD", "s", "nx", "8", "a"},
       {"ZSCORE", "s", "a"},
       {"ZSCORE", "s", "c"},
       {"ZCOUNT", "s", "7", "+inf"},

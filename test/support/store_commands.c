@@ -172,7 +172,7 @@ static bool read_score(const struct word *word, int64_t *score) {
     return is_number;
 }
 
-/* ZADD key score member */
+/* ZADD key [NX] score member; XX only as the scripts use it. */
 static struct reply run_zadd(struct store *store, const struct words *words) {
     struct reply refusal;
     int64_t score;
@@ -183,12 +183,17 @@ static struct reply run_zadd(struct store *store, const struct words *words) {
     if (words->count == 5 && word_is(&words->word[2], "xx")) {
         return integer(0); /* score of a missing member, as the scripts expect it */
     }
-    if (words->count != 4 || !read_score(&words->word[2], &score)) {
+    bool is_new_only = words->count == 5 && word_is(&words->word[2], "nx");
+    const struct word *rest = &words->word[is_new_only ? 3 : 2];
+    if (words->count != (is_new_only ? 5 : 4) || !read_score(&rest[0], &score)) {
         return error("ERR value is not a valid float");
+    }
+    if (is_new_only && key != NULL && set_find(&key->set, &rest[1]) != NULL) {
+        return integer(0);
     }
     key = key != NULL ? key : store_add(store, &words->word[1]);
     key->type = STORE_SET;
-    return integer(set_put(&key->set, &words->word[3], score));
+    return integer(set_put(&key->set, &rest[1], score));
 }
 
 /* ZSCORE key member */

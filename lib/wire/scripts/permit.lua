@@ -12,19 +12,14 @@
 
 local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
 
--- Returns whether a permit is left for a caller without a queue entry.
-local function is_left(key, permits)
-  local queue = permit_queue_of(key)
-  if not waits or redis.pcall('exists', queue) ~= 1 then return true end
-  return offer(queue, (scan(key, permits)))
-end
-
 for i, key in ipairs(KEYS) do
   local token, fence = ARGV[5 * i - 4], tonumber(ARGV[5 * i - 2])
   local counter, value, count = key .. '@COUNTER_SUFFIX@', redis.pcall('get', key), 0
   if fence > 0 then count = count_of(counter, 1) end
-  local permits = ARGV[5 * i]
-  if count and (value == token or value == false and is_left(key, permits)) then
+  local permits, queue = ARGV[5 * i], permit_queue_of(key)
+  local has_queue = waits and redis.pcall('exists', queue) == 1
+  local map = has_queue and value ~= token and offer(queue, key, permits)
+  if count and (value == token or value == false and (map or not has_queue)) then
     if not value then redis.call('set', key, token, 'PX', ARGV[5 * i - 3]) end
     answer[i] = 'y'
     if fence > 0 then
@@ -33,10 +28,8 @@ for i, key in ipairs(KEYS) do
       answer[i] = grant(count)
     end
   else
-    local free, map, soonest = scan(key, permits)
-    local item = not count and 'c' or value and not_owned(key, value)
-    map = #free > 0 and is_left(key, permits) and map or 'f'
-    answer[i] = (item or 'h' .. text(soonest or 1000)) .. map
+    if not has_queue then map = select(2, scan(key, permits, 0)) end
+    answer[i] = (not count and 'c' or value and not_owned(key, value) or 'h1000') .. (map or 'f')
   end
 end
 return table.concat(answer)

@@ -6,38 +6,34 @@
 --
 -- keys:      key
 -- arguments: channel; value, ttl_ms, reservation_ms, is_fenced, counter_ttl_ms, ticket, permits
--- answer:    y for each key, y<n> if fenced; otherwise h<ms until a permit expires>, p, t or c,
+-- answer:    y for each key, y<n> if fenced; otherwise h<ms until the permit expires>, p, t or c,
 --            then f<map> of the permits that the waiter may take; after h<ms>f<map> also q<waiters
 --            ahead> with an entry, or x if the caller has no right to the queue; with a '+' where
 --            PASS must go on
 --@needs items counters queue permits
 
 -- Enters the waiter in the queue, unless it is there, and if the caller has all the rights: also to
--- read the queue and to leave it. Returns the part of an h answer about the entry: 'q<n>', 'x', ''.
+-- read the queue and to leave it. Returns the part of an h answer about the entry, 'q<n>', 'x' or '',
+-- and whether a permit is reserved for the waiter.
 local function enter(queue, entry, value, ticket)
-  for _, sent in ipairs((front_of(queue))) do
-    if sent == entry then return 'q0' end
-  end
-  if my_channel == '' then return '' end
+  if my_channel == '' then return '', false end
   local err = refusal_of(queue) or redis.pcall('zrange', queue, 0, 0, 'withscores').err
-  local added = not err and redis.pcall('zadd', queue, ticket, entry)
+  local added = not err and redis.pcall('zadd', queue, 'nx', ticket, entry)
   err = err or type(added) == 'table' and added.err
-  if err then return lacks_right(err) and 'x' or '' end
+  if err then return lacks_right(err) and 'x' or '', false end
   redis.call('pexpire', queue, '@QUEUE_LIFE@')
   flag()
-  if added == 1 then leave_queue(queue, value, ticket, entry) end
+  if added == 1 then
+    leave_queue(queue, value, ticket, entry)
+  else
+    local waits = false
+    for _, equal in ipairs(redis.pcall('zrange', queue, ticket, ticket, 'byscore')) do
+      waits = waits or equal == entry
+    end
+    if not waits then return 'q0', true end
+  end
   local ahead = redis.pcall('zcount', queue, '-inf', '(' .. ticket)
-  return 'q' .. text(type(ahead) == 'number' and listening(queue, ahead) or 0)
-end
-
--- Returns the item of a refused permit, with the map of other permits that the waiter may take.
-local function refused(key, what, value, queue, mine, suffix, permits)
-  local free, map, soonest = scan(key, permits)
-  local may = offer(queue, free, mine)
-  local item = what or value and not_owned(key, value) or 'h0'
-  map = may and #free > 0 and map or 'f'
-  if string.sub(item, 1, 1) ~= 'h' then return item .. map end
-  return 'h' .. text(soonest or 1000) .. map .. suffix
+  return 'q' .. text(type(ahead) == 'number' and listening(queue, ahead) or 0), false
 end
 
 for i, key in ipairs(KEYS) do
@@ -50,15 +46,25 @@ for i, key in ipairs(KEYS) do
     answer[i] = granted(key, fenced, idle, 0, 0)
   else
     local is_alone = not value and redis.pcall('exists', queue) ~= 1
-    local suffix = is_alone and '' or enter(queue, entry, token, ticket)
+    local suffix, has_reservation, map = '', false, nil
+    if not is_alone then
+      front_of(queue)
+      suffix, has_reservation = enter(queue, entry, token, ticket)
+    end
     local mine = string.sub(suffix, 1, 1) == 'q' and entry or nil
-    if is_counted and not value and
-        (is_alone or offer(queue, (scan(key, permits)), mine)) then
+    local may = is_counted and not value and (is_alone or has_reservation)
+    if not may and not has_reservation then
+      map = offer(queue, key, permits, mine)
+      may = is_counted and not value and map
+    end
+    if may then
       redis.call('set', key, token, 'PX', ttl)
       if mine then redis.pcall('zrem', queue, entry) end
       answer[i] = granted(key, fenced, idle, 1, tonumber(ticket))
     else
-      answer[i] = refused(key, not is_counted and 'c', value, queue, mine, suffix, permits)
+      if has_reservation then map = select(2, scan(key, permits, 0)) end
+      local item = not is_counted and 'c' or value and not_owned(key, value) or 'h1000'
+      answer[i] = item .. (map or 'f') .. (string.sub(item, 1, 1) == 'h' and suffix or '')
     end
   end
   answer[i] = answer[i] .. more()

@@ -25,36 +25,34 @@ local function entry_of(value, caller_channel, reservation, permits)
   return table.concat({ident, caller_channel, reservation, '0', permits}, ' ')
 end
 
--- Returns the keys of the free permits; 'f' and their map (hexadecimal digits for four permits
--- each, permit 0 in the lowest bit of the first); and the ms until the next of the other permits
--- expires, or nil.
-local function scan(key, permits)
-  local name, map, digit, free, soonest = string.match(key, '^.*:'), {'f'}, 0, {}, nil
-  local keys = {}
-  for i = 0, permits - 1 do keys[i + 1] = name .. i end
-  if redis.pcall('exists', unpack(keys)) == tonumber(permits) then
-    local left = redis.pcall('pttl', key)
-    return free, 'f' .. string.rep('0', math.ceil(permits / 4)), type(left) == 'number' and
-      left >= 0 and left or nil
-  end
-  for i = 0, permits - 1 do
-    local left = redis.pcall('pttl', name .. i)
-    if left == -2 then
-      digit = digit + 2 ^ (i % 4)
-      free[#free + 1] = name .. i
-    elseif type(left) == 'number' and left >= 0 then
-      soonest = math.min(soonest or left, left)
+-- Returns the keys of the free permits, and 'f' and their map (hexadecimal digits for four permits
+-- each, permit 0 in the lowest bit of the first); no keys and nil if `reserved` or fewer are free.
+-- It takes two commands, however many permits there are.
+local function scan(key, permits, reserved)
+  local name, keys = string.match(key, '^.*:'), {}
+  for i = 1, permits do keys[i] = name .. (i - 1) end
+  local taken = redis.pcall('exists', unpack(keys))
+  if type(taken) == 'number' and permits - taken <= reserved then return {}, nil end
+  local values, absent = redis.pcall('mget', unpack(keys)), 0
+  for i = 1, permits do absent = absent + (values[i] and 0 or 1) end
+  -- MGET shows no value of another type, and none to a caller without the right to it.
+  local are_free = absent == permits - (tonumber(taken) or 0)
+  local free, map, digit = {}, {'f'}, 0
+  for i, permit in ipairs(keys) do
+    if not values[i] and (are_free or redis.pcall('pttl', permit) == -2) then
+      digit = digit + 2 ^ ((i - 1) % 4)
+      free[#free + 1] = permit
     end
-    if i % 4 == 3 or i == permits - 1 then
+    if i % 4 == 0 or i == #keys then
       map[#map + 1] = string.format('%x', digit)
       digit = 0
     end
   end
-  return free, table.concat(map), soonest
+  return free, table.concat(map)
 end
 
--- Returns the entries of the notified waiters, and whether permits are open to all clients now.
--- Notified waiters that have not asked within their reservation lose their entries.
+-- Returns the number of notified waiters, and whether permits are open to all clients now. Notified
+-- waiters that have not asked within their reservation lose their entries.
 local function front_of(queue)
   for _, entry in ipairs(redis.pcall('zrange', queue, text(-now_ms), -1, 'byscore')) do
     redis.pcall('zrem', queue, entry)
@@ -62,7 +60,8 @@ local function front_of(queue)
   local open = redis.pcall('zrange', queue, 0, 0, 'byscore')[1]
   local is_open = open and open_ms(open, now_ms) > 0
   if open and not is_open then redis.pcall('zrem', queue, open) end
-  return redis.pcall('zrange', queue, '-inf', -1, 'byscore'), is_open
+  local sent = redis.pcall('zcount', queue, '-inf', -1)
+  return type(sent) == 'number' and sent or 0, is_open
 end
 
 -- Returns the entry that comes after `count` others, and its score.
@@ -99,26 +98,27 @@ local function is_near(queue, sent, room, mine)
 end
 
 -- Notifies the first waiters until every free permit is reserved, or the caller's entry is reached
--- (nil: the caller has none). Returns whether the caller may take a permit. No waiter overtakes
--- another, not even while permits are open to all clients, or at the call's bound on entries.
-local function offer(queue, free, mine)
+-- (nil: the caller has none). Returns the map of the free permits if the caller may take one, or
+-- nil. No waiter overtakes another, not even while permits are open to all clients, or at the call's
+-- bound on entries.
+local function offer(queue, key, permits, mine)
   local sent, is_open = front_of(queue)
-  for _, entry in ipairs(sent) do
-    if entry == mine then return true end
+  local free, map = scan(key, permits, sent)
+  if is_open and sent < #free then
+    return (not mine or is_near(queue, sent, #free - sent, mine)) and map or nil
   end
-  local count = #sent
-  if is_open and count < #free then
-    return not mine or is_near(queue, count, #free - count, mine)
+  while sent < #free do
+    local entries = redis.pcall('zrange', queue, sent, #free - 1)
+    if not entries[1] then return map end
+    for _, entry in ipairs(entries) do
+      if entry == mine then return map end
+      if not may_handle() then return nil end
+      local heard = reserve(queue, entry, free[sent + 1])
+      if heard == nil then return map end
+      if heard then sent = sent + 1 end
+    end
   end
-  while count < #free do
-    local entry = waiting(queue, count)
-    if not entry or entry == mine then return true end
-    if not may_handle() then return false end
-    local heard = reserve(queue, entry, free[count + 1])
-    if heard == nil then return true end
-    if heard then count = count + 1 end
-  end
-  return false
+  return nil
 end
 
 -- Opens permits to all clients for a while after 1 release in 128, as for keys (parts/grants.lua).
@@ -134,17 +134,17 @@ end
 -- Notifies the first waiter whose client listens of a permit that has just come free.
 local function pass_on(queue, key, caller)
   local sent, is_open = front_of(queue)
-  local entry, ticket = waiting(queue, #sent)
+  local entry, ticket = waiting(queue, sent)
   if is_open or not entry or open_queue(queue, caller, entry, ticket) then return end
   while entry and may_handle() and reserve(queue, entry, key) == false do
-    entry = waiting(queue, #sent)
+    entry = waiting(queue, sent)
   end
 end
 
 -- Offers the free permits to the remaining waiters.
 local function offer_all(queue, key)
-  local _, _, _, _, permits = parts_of(waiting(queue, #front_of(queue)) or '')
-  if permits then offer(queue, (scan(key, permits)), nil) end
+  local _, _, _, _, permits = parts_of(waiting(queue, (front_of(queue))) or '')
+  if permits then offer(queue, key, permits, nil) end
 end
 
 -- Removes the entries of a waiter from the queue, except the entry `but`: after a reconnect a
