@@ -187,6 +187,16 @@ static void set_heartbeat(redlock_client *client, uint64_t now) {
     }
 }
 
+/* Looks at what leases know of the nodes; `listening`, a mask, can push from now on. */
+static void look_at_nodes(redlock_client *client, uint32_t listening) {
+    const struct patience *patience = &client->context.patience;
+    bool was_opening = patience->is_opening;
+    members_measure(&client->members);
+    if (listening != 0 || (was_opening && !patience->is_opening)) {
+        turn_ask_again(&client->locks, listening);
+    }
+}
+
 static void on_heartbeat(void *arg) {
     redlock_client *client = arg;
     struct context *context = &client->context;
@@ -201,7 +211,7 @@ static void on_heartbeat(void *arg) {
     }
     members_beat(&client->members, now, GUARD_BEAT_NANOS / 2); /* heartbeats are not exact */
     members_probe(&client->members, now);
-    members_measure(&client->members);
+    look_at_nodes(client, 0);
     context_wake(context);
     set_heartbeat(client, now);
 }
@@ -225,7 +235,7 @@ static void on_node_attempt(void *arg) {
 /* If the nodes that are up make a quorum, limits the wait for the other nodes to a round's time. */
 static void on_node_up(void *arg) {
     redlock_client *client = arg;
-    members_measure(&client->members);
+    look_at_nodes(client, 0);
     on_node_attempt(client); /* addresses that are left are not needed now */
     if (members_have_quorum(&client->members)) {
         turn_start(&client->locks);
@@ -255,9 +265,9 @@ static void on_releases_due(void *arg, struct node *node) {
     release_retry(&client->rounds, node);
 }
 
-static void on_node_listening(void *arg) {
+static void on_node_listening(void *arg, struct node *node) {
     redlock_client *client = arg;
-    turn_ask_again(&client->locks);
+    look_at_nodes(client, node_bit(node));
 }
 
 static void on_node_push(void *arg, struct node *node, const char *text, size_t length) {

@@ -241,7 +241,7 @@ void lease_ask_again(struct lease *lease, const struct round *round, uint64_t no
                      struct lease_update *update) {
     *update = (struct lease_update){0};
     if (queue_is_waiting(lease, round)) {
-        queue_ask_again(lease, round, now, update);
+        queue_can_enter(lease, round, now, update);
     }
 }
 

@@ -59,6 +59,7 @@ enum lease_state {
 struct patience {
     uint64_t least; /* the earliest that a silent node may be late after a command was sent */
     uint64_t most;
+    bool is_opening; /* nodes give no queue entries yet, but may soon: then waiters ask again */
 };
 
 /* The terms of a request: constant, and shared by leases. Durations are in nanoseconds. */

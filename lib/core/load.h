@@ -57,12 +57,13 @@ static inline bool load_has_room(struct load *load, const struct load_bounds *bo
 }
 
 /*
- * Returns whether a request's first command may be sent. Requests beyond a fraction of the room
- * wait: the server answers in order, so what is sent later waits for all of them there. Records a
- * refusal, for load_remove.
+ * Returns whether a request's first command may be sent. Requests beyond a fraction of the room, or
+ * `most` commands, wait: the server answers in order, so what is sent later waits for all of them
+ * there. Records a refusal, for load_remove.
  */
-static inline bool load_admits(struct load *load, const struct load_bounds *bounds) {
-    bool has_room = load->commands <= bounds->commands / 8 && load->bytes <= bounds->bytes / 8;
+static inline bool load_admits(struct load *load, const struct load_bounds *bounds, uint32_t most) {
+    bool has_room = load->commands <= bounds->commands / 8 && load->commands <= most &&
+                    load->bytes <= bounds->bytes / 8;
     load->has_refused |= !has_room;
     return has_room;
 }

@@ -11,6 +11,9 @@
 /* The number of waiters ahead for which the time between two polls grows by a reservation. */
 #define POLL_STRETCH 8
 
+/* The time within which a waiter asks a node that has started a new queue. */
+#define ENTER_SOON (50 * NANOS_PER_MS)
+
 bool queue_is_waiting(const struct lease *lease, const struct round *round) {
     return round != NULL && round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN &&
            (lease->state == LEASE_ACQUIRING || lease->state == LEASE_QUEUED);
@@ -26,6 +29,12 @@ bool queue_heeds(const struct round *round, redlock_vote vote) {
 
 /* ---- timers ---- */
 
+/* Returns a mask of the nodes that may grant the key by a push, or have granted it. */
+static uint32_t promising(const struct round *round) {
+    return round->queued | round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) |
+           round_voters(round, REDLOCK_VOTE_TIMEOUT);
+}
+
 /*
  * Returns the time until the next poll. Without entries (or answers to come) at a quorum no push
  * can be expected, and polls follow each other like retries. With entries, a poll is due when the
@@ -35,10 +44,11 @@ bool queue_heeds(const struct round *round, redlock_vote vote) {
  */
 static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     const struct lease_terms *terms = lease->terms;
-    uint32_t promising = round->queued | round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) |
-                         round_voters(round, REDLOCK_VOTE_TIMEOUT);
     /* No pushes can complete a quorum: poll at random times, like retries. */
-    if (!round_has_quorum(round, promising)) {
+    if (!round_has_quorum(round, promising(round))) {
+        if (terms->patience->is_opening) { /* polls of a crowd would delay that */
+            return terms->reservation;
+        }
         return backoff_draw(lease->terms->seed,
                             nanos_min(terms->retry_delay_max, terms->reservation));
     }
@@ -94,7 +104,8 @@ static void enter(struct lease *lease, const struct round *round, uint64_t now) 
     uint64_t trip_us = nanos_sub(now, lease->asked_at) / NANOS_PER_US;
     lease->trying.trip_us = (uint32_t)nanos_min(trip_us, UINT32_MAX);
     lease_set_state(lease, LEASE_QUEUED);
-    lease->trying.poll_at = nanos_add(now, poll_delay(lease, round));
+    lease->trying.poll_at =
+        nanos_min(lease->trying.poll_at, nanos_add(now, poll_delay(lease, round)));
     set_timer(lease, round);
 }
 
@@ -203,6 +214,23 @@ void queue_key_changed(struct lease *lease, const struct round *round, uint64_t 
         uint16_t changes = lease->change_rounds;
         queue_ask_again(lease, round, now, update);
         lease->change_rounds = (uint16_t)(changes + 1);
+    }
+}
+
+void queue_can_enter(struct lease *lease, const struct round *round, uint64_t now,
+                     struct lease_update *update) {
+    if (lease->terms->patience->is_opening) { /* all ask when a quorum of nodes gives entries */
+        return;
+    }
+    if (!round_has_quorum(round, promising(round))) {
+        queue_ask_again(lease, round, now, update);
+        return;
+    }
+    /* A crowd asks once for several nodes, and not all in one instant. */
+    uint64_t soon = nanos_add(now, backoff_draw(lease->terms->seed, ENTER_SOON));
+    lease->trying.poll_at = nanos_min(lease->trying.poll_at, soon);
+    if (lease->state == LEASE_QUEUED) {
+        set_timer(lease, round);
     }
 }
 

@@ -59,7 +59,14 @@ void queue_woken(struct lease *lease, struct round *round, const struct round_si
 void queue_key_changed(struct lease *lease, const struct round *round, uint64_t now,
                        struct lease_update *update);
 
-/* Asks for the entry again at once, because a node may have started a new queue. */
+/*
+ * Asks for the entry again, because a node has started a new queue: at once if a quorum cannot
+ * grant the key without it, otherwise soon.
+ */
+void queue_can_enter(struct lease *lease, const struct round *round, uint64_t now,
+                     struct lease_update *update);
+
+/* Asks for the entry again at once. */
 void queue_ask_again(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update);
 

@@ -625,8 +625,8 @@ bool conn_subscribe(struct conn *conn, struct conn_request *request, const char 
     return true;
 }
 
-bool conn_admits(struct conn *conn) {
-    return load_admits(&conn->load, &conn->net->bounds);
+bool conn_admits(struct conn *conn, uint32_t most) {
+    return load_admits(&conn->load, &conn->net->bounds, most);
 }
 
 void conn_count(struct conn *conn, struct traffic *traffic) {

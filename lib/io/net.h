@@ -133,7 +133,7 @@ void conn_read(struct conn *conn);
 
 /* Returns whether the first commands of requests may be sent (load_admits); else on_room follows.
  */
-bool conn_admits(struct conn *conn);
+bool conn_admits(struct conn *conn, uint32_t most);
 
 /*
  * Returns whether the connection was ever established, including TLS: if not, no command was sent.

@@ -105,14 +105,14 @@ void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
 void locks_look_for_room(struct locks *locks) {
     const redlock_options *options = &locks->context->options;
     struct admission *admission = &locks->admission;
-    *admission = (struct admission){.is_known = true};
     /* As much again as load_admits, at the most: less than the share of new commands. */
-    if (members_admit(locks->members)) {
-        admission->is_open = true;
-        uint32_t commands = options->max_commands / 8;
-        admission->requests = commands < TURN_ADMITTED_MAX ? commands : TURN_ADMITTED_MAX;
-        admission->bytes = options->max_bytes / 8;
-    }
+    uint32_t commands = options->max_commands / 8;
+    uint32_t most = members_admit(locks->members);
+    most = most < TURN_ADMITTED_MAX ? most : TURN_ADMITTED_MAX;
+    *admission = (struct admission){.is_known = true,
+                                    .is_open = most > 0,
+                                    .requests = most < commands ? most : commands,
+                                    .bytes = options->max_bytes / 8};
 }
 
 void locks_record_sent(redlock_lock *lock) {

@@ -125,11 +125,15 @@ void turn_start(struct locks *locks) {
     context_wake(locks->context);
 }
 
-void turn_ask_again(struct locks *locks) {
+void turn_ask_again(struct locks *locks, uint32_t node) {
     struct waiters *waiters = &locks->waiters;
     for (unsigned i = 0; i < waiters->list_count; i++) {
         redlock_lock *lock;
         LIST_FOREACH(lock, &waiters->lists[i], wait->waiter_link) {
+            struct round *round = lock_round(lock);
+            if (round != NULL) {
+                round->queued &= ~node;
+            }
             locks_raise(lock, LOCK_ASK_AGAIN);
         }
     }

@@ -29,10 +29,10 @@ void turn_renew_now(struct locks *locks);
 void turn_start(struct locks *locks);
 
 /*
- * Makes the next turn ask for queue entries again, and for watches that may have lapsed: a server
- * can push from now on.
+ * Makes the next turn ask for queue entries again, and for watches that may have lapsed: the server
+ * of `node`, a mask, can push from now on, and entries that it has from before are void.
  */
-void turn_ask_again(struct locks *locks);
+void turn_ask_again(struct locks *locks, uint32_t node);
 
 /* Passes a change of the client's nodes on to all locks. */
 void turn_move(struct locks *locks);

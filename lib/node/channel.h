@@ -137,6 +137,12 @@ static inline bool channel_is_ready(const struct channel *channel) {
     return channel->state == CHANNEL_READY;
 }
 
+/* Returns whether the channel is being opened for the first time, and has not failed yet. */
+static inline bool channel_is_opening(const struct channel *channel) {
+    return channel->is_wanted && channel->state != CHANNEL_READY && !channel->has_warned &&
+           channel->uplink.disconnected == 0;
+}
+
 /* Calls tracking_watch if the channel is ready; otherwise returns 0. */
 static inline unsigned channel_watch(struct channel *channel, struct tracking_requests *requests,
                                      const char *key, size_t length) {

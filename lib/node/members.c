@@ -164,12 +164,16 @@ uint64_t members_fence_limit(const struct members *members, uint64_t now) {
 }
 
 void members_listen(struct members *members) {
-    uint32_t rest = members->is_listening ? 0 : members_all(members); /* once for all nodes */
+    uint32_t rest = members_all(members);
     struct node *node;
+    if (members->is_listening) {
+        return;
+    }
     members->is_listening = true;
     while ((node = members_take(members, &rest)) != NULL) {
         channel_want(&node->channel, true);
     }
+    members_measure(members);
 }
 
 void members_probe(const struct members *members, uint64_t now) {
@@ -193,6 +197,10 @@ struct round_silence members_silence(const struct members *members, uint32_t sil
     return silence;
 }
 
+static bool is_opening(const struct node *node) {
+    return channel_is_opening(&node->channel);
+}
+
 void members_measure(const struct members *members) {
     uint64_t fixed = nanos_from_ms(members->context->options.node_timeout_ms);
     struct patience patience = {.least = fixed != 0 ? fixed : ANSWER_TIMEOUT_FIRST};
@@ -206,11 +214,15 @@ void members_measure(const struct members *members) {
         patience.most = nanos_max(patience.most, most);
     }
     patience.most = nanos_max(patience.most, patience.least);
+    patience.is_opening = !include_quorum(members, ~nodes_where(members, is_opening));
     members->context->patience = patience;
 }
 
-bool members_admit(const struct members *members) {
-    return include_quorum(members, nodes_where(members, node_admits));
+uint32_t members_admit(const struct members *members) {
+    if (!include_quorum(members, nodes_where(members, node_admits))) {
+        return 0;
+    }
+    return members->context->patience.is_opening ? NODE_OPENING_MAX : UINT32_MAX;
 }
 
 void members_read(const struct members *members) {

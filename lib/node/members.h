@@ -188,16 +188,17 @@ struct round_silence members_silence(const struct members *members, uint32_t sil
                                      uint64_t sent_at, uint64_t margin, uint64_t now);
 
 /*
- * Computes the bounds on the nodes' timeouts anew (context->patience), and warns of slow nodes. For
- * a call once a second.
+ * Computes anew what leases know of the nodes (context->patience), and warns of slow nodes. For a
+ * call once a second.
  */
 void members_measure(const struct members *members);
 
 /*
- * Returns whether the first commands of requests may be sent: a quorum of each list has room, or is
- * not connected. If not, on_room or on_up follows, or a node goes down, which wakes the client.
+ * Returns the number of requests whose first commands may be sent at once; 0: no quorum of each
+ * list has room, or is not connected. Then on_room or on_up follows, or a node goes down, which
+ * wakes the client.
  */
-bool members_admit(const struct members *members);
+uint32_t members_admit(const struct members *members);
 
 /* Reads all replies that have arrived, without waiting for the loop. */
 void members_read(const struct members *members);

@@ -227,7 +227,7 @@ static struct node *node_of_channel(struct channel *channel) {
 
 static void on_ready(struct channel *channel) {
     struct node *node = node_of_channel(channel);
-    node->listener->on_listening(node->listener_arg);
+    node->listener->on_listening(node->listener_arg, node);
 }
 
 /* Does nothing: waiters without an entry poll, and get one when the channel is ready again. */

@@ -33,7 +33,7 @@ struct node_listener {
     /* The node has room for its pending releases (node_room). */
     void (*on_releases_due)(void *arg, struct node *node);
     /* The node's server can push from now on: queue entries from before are void. */
-    void (*on_listening)(void *arg);
+    void (*on_listening)(void *arg, struct node *node);
     /* The node's server pushed a message: `length` bytes and a NUL, valid during the call. */
     void (*on_push)(void *arg, struct node *node, const char *text, size_t length);
     /*
@@ -138,12 +138,20 @@ static inline void node_beat(struct node *node, uint64_t now, uint64_t ago) {
     }
 }
 
+/*
+ * The most commands under way for which requests are admitted while the node's channel is opened:
+ * the probe waits for their answers. Waiters without a channel only poll, so a crowd of them would
+ * keep the channel from opening for long.
+ */
+#define NODE_OPENING_MAX 64
+
 /* Returns whether requests need not wait for the node (uplink_admits). */
 static inline bool node_admits(const struct node *node) {
     /* No beat follows the first one before the node is UP. */
     bool is_unbeaten =
         node->uplink.state == UPLINK_CONNECTING && node->guard.unbeaten >= NODE_UNBEATEN_MAX;
-    return !is_unbeaten && uplink_admits(&node->uplink);
+    uint32_t most = channel_is_opening(&node->channel) ? NODE_OPENING_MAX : UINT32_MAX;
+    return !is_unbeaten && uplink_admits(&node->uplink, most);
 }
 
 /* Warns, once, of an UP node whose answers take more than half of the time that they may take. */

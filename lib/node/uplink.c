@@ -461,8 +461,8 @@ uint64_t uplink_heard_at(const struct uplink *uplink) {
     return conn_heard_at(uplink->conn);
 }
 
-bool uplink_admits(const struct uplink *uplink) {
-    return uplink->conn == NULL || conn_admits(uplink->conn);
+bool uplink_admits(const struct uplink *uplink, uint32_t most) {
+    return uplink->conn == NULL || conn_admits(uplink->conn, most);
 }
 
 uint32_t uplink_commands(const struct uplink *uplink) {

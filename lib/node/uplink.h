@@ -161,7 +161,7 @@ uint64_t uplink_stall_timeout(const struct uplink *uplink);
 uint64_t uplink_answer_due(const struct uplink *uplink, uint64_t sent_at, uint64_t margin);
 
 /* Returns whether requests need not wait for this uplink: conn_admits, or it is not connected. */
-bool uplink_admits(const struct uplink *uplink);
+bool uplink_admits(const struct uplink *uplink, uint32_t most);
 
 /* Return the number, and the bytes, of commands not answered yet; 0 without a connection. */
 uint32_t uplink_commands(const struct uplink *uplink);

@@ -31,6 +31,9 @@ static bool is_waiting(const redlock_lock *lock) {
 static uint32_t unasked_channel(const redlock_lock *lock, const struct token *token) {
     const struct members *members = lock->locks->members;
     const struct round *round = &lock->operation->round;
+    if (members->context->patience.is_opening) { /* no node is asked before a quorum can be */
+        return 0;
+    }
     for (uint32_t rest = round->members; rest != 0; rest &= rest - 1) {
         unsigned slot = (unsigned)__builtin_ctz(rest);
         const struct node *node = members->nodes[slot];

@@ -171,8 +171,19 @@ static const struct run runs[] = {
         .rows = {{VOTES, "DDDDD", .state = LEASE_QUEUED, WAKES_IN(1, 200)}, {TIMER, ASKS_AGAIN}},
     },
     {
-        .name = "a queue that begins anew is joined at once",
-        .rows = {QUEUED_AFTER(0), {JOIN, ASKS_AGAIN}, {VOTES, "GGG", IS_HELD}, {.event = JOIN}},
+        .name = "a queue that begins anew is joined soon",
+        .rows = {QUEUED_AFTER(0),
+                 {JOIN, WAKES_IN(0, 50)},
+                 {TIMER, ASKS_AGAIN},
+                 {JOIN, .wakes_as_before = true},
+                 {DENY, .nodes = ALL_NODES, .state = LEASE_QUEUED, WAKES_IN(0, 50)},
+                 {TIMER, ASKS_AGAIN},
+                 {VOTES, "GGG", IS_HELD},
+                 {.event = JOIN}},
+    },
+    {
+        .name = "without entries at a quorum it is joined at once",
+        .rows = {{VOTES, "DDDDD", .state = LEASE_QUEUED, WAKES_IN(0, 200)}, {JOIN, ASKS_AGAIN}},
     },
     {
         /* If no quorum answers in time, the longest time for that counts: two node timeouts. */
@@ -212,6 +223,25 @@ static const struct run runs[] = {
 };
 
 /* ---- entries ---- */
+
+/* While channels open, a crowd that polled would delay them: it asks when a quorum can answer. */
+static void test_waiters_ask_when_a_quorum_gives_entries(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    struct patience patience = *terms.patience;
+    terms.patience = &patience;
+    patience.is_opening = true;
+    rig_start(&rig, &terms, 1);
+    rig_votes(&rig, "DDDDD");
+    assert_state(&rig, LEASE_QUEUED);
+    assert_int_equal(rig.lease.wake_at, rig.now + MS(1000));
+    rig_ask_again(&rig);
+    assert_nothing_sent(&rig);
+    patience.is_opening = false;
+    rig_ask_again(&rig);
+    assert_sent(&rig, ROUND_QUEUE);
+}
 
 /*
  * An answer may be older than the change that was notified before it arrived: the key is checked.
@@ -591,6 +621,7 @@ int main(void) {
         cmocka_unit_test(test_who_stands_further_back_polls_less),
         cmocka_unit_test(test_a_queue_that_stops_is_looked_at_soon),
         cmocka_unit_test(test_answers_after_a_quorum_of_them_count),
+        cmocka_unit_test(test_waiters_ask_when_a_quorum_gives_entries),
         cmocka_unit_test(test_a_change_during_a_poll_has_the_key_looked_at),
         cmocka_unit_test(test_hints_without_end_in_queue_are_followed_seldom),
         cmocka_unit_test(test_a_split_vote_is_given_up_for_a_new_entry),

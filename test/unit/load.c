@@ -59,17 +59,21 @@ static void test_requests_wait_beyond_an_eighth(void **state) {
     (void)state;
     struct load load = {0};
 
-    assert_true(load_admits(&load, &BOUNDS));
+    assert_true(load_admits(&load, &BOUNDS, 16));
     add(&load, 2, 1);
-    assert_true(load_admits(&load, &BOUNDS));
+    assert_true(load_admits(&load, &BOUNDS, 16));
     remove_without_report(&load, 1, 1);
     add(&load, 2, 1);
-    assert_false(load_admits(&load, &BOUNDS));
+    assert_false(load_admits(&load, &BOUNDS, 16));
     assert_true(load_remove(&load, &BOUNDS, 1));
     remove_without_report(&load, 2, 1);
     add(&load, 1, 126);
-    assert_false(load_admits(&load, &BOUNDS));
+    assert_false(load_admits(&load, &BOUNDS, 16));
     assert_true(load_remove(&load, &BOUNDS, 126));
+    add(&load, 2, 1);
+    assert_true(load_admits(&load, &BOUNDS, 2));
+    assert_false(load_admits(&load, &BOUNDS, 1));
+    assert_true(load_remove(&load, &BOUNDS, 1));
 }
 
 static void test_room_is_reported_at_half_and_once(void **state) {

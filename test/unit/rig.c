@@ -9,7 +9,7 @@
 
 struct lease_terms rig_terms(void) {
     static uint64_t seed; /* seed of leases without a rig */
-    static const struct patience patience = {MS(50), MS(50)};
+    static const struct patience patience = {.least = MS(50), .most = MS(50)};
     return (struct lease_terms){.seed = &seed,
                                 .drift = 0.01,
                                 .ttl = MS(10000),

@@ -345,8 +345,8 @@ uint64_t conn_heard_at(const struct conn *conn) {
     return conn->heard_at;
 }
 
-bool conn_admits(struct conn *conn) {
-    return load_admits(&conn->load, &conn->net->bounds);
+bool conn_admits(struct conn *conn, uint32_t most) {
+    return load_admits(&conn->load, &conn->net->bounds, most);
 }
 
 uint32_t conn_commands(const struct conn *conn) {
