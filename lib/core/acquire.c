@@ -128,13 +128,20 @@ void acquire_confirm(struct lease *lease, uint64_t now, struct lease_update *upd
     raise_fence(lease, now, usable_until(lease, now), update);
 }
 
+/* Returns whether what is left of pushed grants is enough: also for a renewal to be answered. */
+static bool is_enough(const struct lease *lease, uint64_t until, uint64_t now) {
+    const struct lease_terms *terms = lease->terms;
+    uint64_t renewal = nanos_min(terms->patience->most, terms->reservation / 2);
+    return lease_leaves_validity(lease, until, now) && nanos_sub(until, now) >= renewal;
+}
+
 /* Handles a quorum that includes pushed grants, whose nodes keep the key for a reservation. */
 static void take_pushes(struct lease *lease, const struct round *round, uint64_t end, uint64_t now,
                         struct lease_update *update) {
     uint64_t until = round_certain_until(round, end);
     bool agrees = !lease->terms->fenced || round_agrees(round, lease->fence);
     /* Nodes keep pushed keys for a reservation: renew after 1/4 of what is left of it. */
-    if (lease->terms->trusts_pushes && agrees && lease_leaves_validity(lease, until, now)) {
+    if (lease->terms->trusts_pushes && agrees && is_enough(lease, until, now)) {
         hold_begin(lease, round, until, now, update);
         hold_renew_at(lease, nanos_add(now, nanos_sub(until, now) / 4));
     } else {

@@ -79,6 +79,15 @@ static const struct run runs[] = {
                  {PUSH, .nodes = NODE(2), .ms = 800, IS_RAISED}},
     },
     {
+        /* The rig's nodes are late after 50 ms: a renewal might not be answered. */
+        .name = "pushes that leave too little for a renewal are confirmed",
+        .terms = {.watchdog = true, .trusts_pushes = true},
+        .rows = {QUEUED_AFTER(0),
+                 {PUSH, .nodes = NODE(0), .ms = 900},
+                 {PUSH, .nodes = NODE(1), .ms = 49},
+                 {PUSH, .nodes = NODE(2), .ms = 800, IS_RAISED}},
+    },
+    {
         .name = "counters that differ are raised",
         .terms = {.watchdog = true, .trusts_pushes = true, .fenced = true},
         .rows = {QUEUED_AFTER(0),
