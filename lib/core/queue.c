@@ -95,6 +95,13 @@ static uint64_t late_at(const struct round *round) {
     return round->silent != 0 ? round->late_at : NANOS_NEVER;
 }
 
+/* Returns whether nodes that are not late may still complete a quorum with those that granted. */
+static bool may_complete(const struct round *round, uint64_t now) {
+    uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
+    return now < round->usable_until && late_at(round) != NANOS_NEVER &&
+           round_has_quorum(round, granted | round->silent);
+}
+
 static void set_timer(struct lease *lease, const struct round *round) {
     uint64_t next = nanos_min(change_due(lease, lease->trying.poll_at), lease->trying.requeue_at);
     lease->wake_at = nanos_min(nanos_min(next, lease->trying.give_up_at), late_at(round));
@@ -266,6 +273,11 @@ void queue_woken(struct lease *lease, struct round *round, const struct round_si
     if (now >= late_at(round)) {
         round_expire(round, silence->late, now);
         round->late_at = silence->next;
+    }
+    /* The last try began in time: as in an ACQUIRE, nodes that are not late may complete it. */
+    if (now >= lease->trying.give_up_at && may_complete(round, now)) {
+        lease->wake_at = nanos_min(late_at(round), round->usable_until);
+        return;
     }
     /* The end of the wait comes before everything else that is due. */
     if (now >= lease->trying.give_up_at) {

@@ -213,6 +213,15 @@ static const struct run runs[] = {
                  {VOTES, "DDDDD", FAILS(REDLOCK_EHELD)}},
     },
     {
+        .name = "the end of a wait cuts off no answer that may complete a quorum",
+        .terms = {.wait = MS(10)},
+        .rows = {{.event = VOTES, .votes = "GG"},
+                 {DENY, .nodes = NODE(2), .state = LEASE_QUEUED}, /* next is the requeue */
+                 {PASS, .ms = 10},
+                 {EARLY, WAKES_IN(40, 40)},
+                 {VOTES, "   G", IS_HELD}},
+    },
+    {
         .name = "canceling gives up all entries, also while it asks again",
         .rows = {QUEUED_AFTER(0),
                  {TIMER, ASKS_AGAIN},
