@@ -35,8 +35,9 @@ local function scan(key, permits, reserved)
   if type(taken) == 'number' and permits - taken <= reserved then return {}, nil end
   local values, absent = redis.pcall('mget', unpack(keys)), 0
   for i = 1, permits do absent = absent + (values[i] and 0 or 1) end
-  -- MGET shows no value of another type, and none to a caller without the right to it.
-  local are_free = absent == permits - (tonumber(taken) or 0)
+  -- MGET shows no value of another type, and none to a caller without the right to it, who may
+  -- have no right to EXISTS, too.
+  local are_free = type(taken) == 'number' and absent == permits - taken
   local free, map, digit = {}, {'f'}, 0
   for i, permit in ipairs(keys) do
     if not values[i] and (are_free or redis.pcall('pttl', permit) == -2) then
