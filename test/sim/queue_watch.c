@@ -27,6 +27,12 @@ static bool is_waiting(const redlock_lock *lock) {
            lock->operation->round.verdict == ROUND_OPEN;
 }
 
+/* Returns whether a lock may ask for entries: after its wait it only awaits answers. */
+static bool may_ask(const struct app *app, const redlock_lock *lock) {
+    uint64_t now = tempo_read(&app->process.clock, app->checker->world->now);
+    return is_waiting(lock) && lock->lease.trying.give_up_at > now;
+}
+
 /* Returns the mark of a ready node's channel that was not sent with the token; 0: none. */
 static uint32_t unasked_channel(const redlock_lock *lock, const struct token *token) {
     const struct members *members = lock->locks->members;
@@ -53,7 +59,7 @@ static uint32_t unasked_channel(const redlock_lock *lock, const struct token *to
 static void look_at(struct unasked *unasked, const struct app *app, const redlock_lock *lock) {
     struct checker *checker = app->checker;
     uint64_t now = checker->world->now;
-    uint32_t number = is_waiting(lock) ? check_token_of_lock(checker, lock) : NO_TOKEN;
+    uint32_t number = may_ask(app, lock) ? check_token_of_lock(checker, lock) : NO_TOKEN;
     uint32_t channel = number != NO_TOKEN ? unasked_channel(lock, &checker->tokens[number]) : 0;
     if (channel == 0) {
         unasked->token = NO_TOKEN;
