@@ -105,7 +105,8 @@ static void look_at_clocks(const struct app *app, const redlock_lock *lock) {
 void queue_watch_look(struct queue_watch *watch, const struct app *app) {
     const struct event_base *process = &app->process;
     bool has_client = app->client != NULL && !app->is_starting && !app->is_closing;
-    bool is_excused = process->is_paused || process->failed > 0 || app->checker->has_caps;
+    bool is_excused = process->is_paused || process->failed > 0 || app->checker->has_caps ||
+                      app->checker->clocks_jump; /* a timer may be late after a jump back */
     for (unsigned i = 0; i < app->plan->workers; i++) {
         struct unasked *unasked = &watch->unasked[process->index][i];
         const redlock_lock *lock = has_client ? app->workers[i].lock : NULL;
