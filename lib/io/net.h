@@ -131,7 +131,9 @@ bool conn_subscribe(struct conn *conn, struct conn_request *request, const char 
  */
 void conn_read(struct conn *conn);
 
-/* Returns whether the first commands of requests may be sent (load_admits); else on_room follows.
+/*
+ * Returns whether the first commands of requests may be sent: there is room, and at most `most`
+ * commands are under way (load_admits). If not, on_room follows.
  */
 bool conn_admits(struct conn *conn, uint32_t most);
 

@@ -160,7 +160,10 @@ uint64_t uplink_stall_timeout(const struct uplink *uplink);
  */
 uint64_t uplink_answer_due(const struct uplink *uplink, uint64_t sent_at, uint64_t margin);
 
-/* Returns whether requests need not wait for this uplink: conn_admits, or it is not connected. */
+/*
+ * Returns whether requests need not wait for this uplink: it has room, and at most `most` commands
+ * under way (conn_admits), or it is not connected.
+ */
 bool uplink_admits(const struct uplink *uplink, uint32_t most);
 
 /* Return the number, and the bytes, of commands not answered yet; 0 without a connection. */
