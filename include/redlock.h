@@ -531,8 +531,8 @@ struct redlock_request {
 
     /*
      * Name of the resource, any bytes; the Redis key. Refused, because the library uses them:
-     * REDLOCK_MARKER_KEY, "redlock:waiting", and names that end in "::fence", "::readers",
-     * "::writer", "::queue" or "::permits".
+     * REDLOCK_MARKER_KEY, "redlock:waiting", "redlock:queues", and names that end in "::fence",
+     * "::readers", "::writer", "::queue" or "::permits".
      */
     const char *key;
     size_t key_length; /* bytes, 1 to REDLOCK_MAX_KEY; 0: `key` is a C string */

@@ -33,6 +33,7 @@ static const struct right rights[] = {
     {"readers and writers", "+pexpireat", "PEXPIREAT %s::none 1"},
     {"wait queues", "+exists", "EXISTS %s::none"},
     {"wait queues", "~redlock:waiting", "EXISTS redlock:waiting"},
+    {"wait queues", "~redlock:queues", "EXISTS redlock:queues"},
     {"wait queues", "+publish", "PUBLISH redlock:doctor 0"},
     {"wait queues", "+pubsub|numsub", "PUBSUB NUMSUB redlock:doctor"},
     {"wait queues", "+subscribe", "SUBSCRIBE redlock:doctor"},

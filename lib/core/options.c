@@ -234,8 +234,12 @@ redlock_status options_check_key(const char *field, const char *key, size_t *len
         return error_set(error, REDLOCK_EINVAL, "%s: " REDLOCK_MARKER_KEY " is kept for nodes",
                          field);
     }
-    if (is_name(key, *length, WAITING_KEY)) {
-        return error_set(error, REDLOCK_EINVAL, "%s: " WAITING_KEY " is kept for queues", field);
+    static const char *const of_queues[] = {WAITING_KEY, QUEUES_KEY};
+    for (size_t i = 0; i < sizeof(of_queues) / sizeof(of_queues[0]); i++) {
+        if (is_name(key, *length, of_queues[i])) {
+            return error_set(error, REDLOCK_EINVAL, "%s: %s is kept for queues", field,
+                             of_queues[i]);
+        }
     }
     static const char *const kept[][2] = {{COUNTER_SUFFIX, "counters"},
                                           {READERS_SUFFIX, "readers"},

@@ -77,8 +77,12 @@ enum script {
 #define COUNTER_RUINED                                                                             \
     "its counter is used up, or is none: delete the key of the counter (" COUNTER_SUFFIX ") there"
 
-/* The key that is set at a server while any key may have a queue, and the TTL of both in ms. */
+/*
+ * The key that is set at a server while any key may have a queue, the sorted set of the keys that
+ * may have one, and the TTL of both and of queues in ms.
+ */
 #define WAITING_KEY "redlock:waiting"
+#define QUEUES_KEY "redlock:queues"
 #define QUEUE_LIFE "60000"
 
 /* Maximum lead of a counter's starting value over a server's clock, in us: 1 day (wire/fence.h). */

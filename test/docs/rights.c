@@ -316,7 +316,7 @@ static void take_by_hand(struct run *run) {
     for (size_t i = 0; i < NODES; i++) {
         free(masters_query(run->masters, i, "SET " KEY " somebody PX %d",
                            run->has_all_rights ? 1000 * LIMIT_S : 3000));
-        free(masters_query(run->masters, i, "DEL redlock:waiting"));
+        free(masters_query(run->masters, i, "DEL redlock:waiting redlock:queues"));
         free(masters_query(run->masters, i, "CONFIG RESETSTAT"));
     }
 }
@@ -394,7 +394,7 @@ static bool wait_for_somebody(struct run *run, struct run *other) {
         return false;
     }
     bool is_in_queue = is_queued_after(run, other) && count_executed(run, "zcount") == NODES &&
-                       count_nodes(run, "EXISTS redlock:waiting", 1) == NODES;
+                       count_nodes(run, "EXISTS redlock:waiting redlock:queues", 2) == NODES;
     expire_by_hand(run);
     return ends_well(run, REDLOCK_OK) && release(run) && is_in_queue;
 }

@@ -106,7 +106,7 @@ def what_makes_no_sense_is_named():
         refused(gateway, "GET", page + "?x", None, 400, "bad-request")
     refused(gateway, "GET", "/v1/events?x", None, 400, "bad-request")
     refused(gateway, "DELETE", path, {"x": 1}, 400, "bad-request")
-    for key in ("redlock:marker", "x::fence", "redlock:waiting"):
+    for key in ("redlock:marker", "x::fence", "redlock:waiting", "redlock:queues"):
         refused(gateway, "POST", f"/v1/locks/{key}", None, 400, "bad-request")
     refused(gateway, "POST", "/v1/locks/x", {"owner": "x" * 20000}, 413, "too-large")
     refused(gateway, "POST", path + "/renew", {"owner": "x" * 20000}, 413, "too-large")

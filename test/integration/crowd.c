@@ -55,8 +55,9 @@ static redlock_options options_with_queue(struct fixture *f, uint32_t max_comman
  */
 static void assert_empty(struct fixture *f, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        long long flags = masters_query_integer(f->masters, i, "EXISTS redlock:waiting");
-        assert_int_equal(masters_query_integer(f->masters, i, "DBSIZE"), flags);
+        const char *of_queues = "EXISTS redlock:waiting redlock:queues";
+        long long left = masters_query_integer(f->masters, i, of_queues);
+        assert_int_equal(masters_query_integer(f->masters, i, "DBSIZE"), left);
     }
 }
 

@@ -8,7 +8,7 @@
 #include <redlock.h>
 #include <stddef.h>
 
-#define STEPS_MAX 13
+#define STEPS_MAX 16
 #define WORDS_OF_STEP_MAX 24
 
 /* Placeholders for values that a table cannot hold. */

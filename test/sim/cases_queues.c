@@ -62,6 +62,10 @@
     { "EVAL", PERMIT_END_TEXT, "1", key, token, ticket }
 #define IN_QUEUE(key)                                                                              \
     { "ZCOUNT", key "::queue", "-inf", "+inf" }
+#define LISTED(key)                                                                                \
+    { "ZSCORE", "redlock:queues", key }
+#define LISTED_KEYS                                                                                \
+    { "ZCOUNT", "redlock:queues", "-inf", "+inf" }
 #define ENTRY(key, token, channel, form)                                                           \
     { "ZSCORE", key "::queue", token " " channel " " LONG " " form " " LONGER }
 #define PERMITS_IN_QUEUE                                                                           \
@@ -113,6 +117,35 @@ const struct test_case queue_cases[] = {
       {"GET", "k"},
       {"EXISTS", "l"},
       {"GET", "m"}}},
+    {"queue: a key is listed while it has a queue, and until its last release after that",
+     {HELD("k", C),
+      HELD("l", C),
+      QUEUE(HEARD, A, "0", FIRST),
+      QUEUE(HEARD, B, "0", SECOND),
+      LISTED("k"),
+      {"EVAL", RELEASE_TEXT, "2", "k", "l", C, C},
+      {"GET", "k"},
+      LISTED("k"),
+      RELEASE("k", A),
+      {"GET", "k"},
+      LISTED("k"),
+      HELD("l", B),
+      {"EVAL", RELEASE_TEXT, "2", "k", "l", B, B},
+      {"GET", "k"},
+      LISTED("k"),
+      LISTED_KEYS}},
+    {"queue: a listed key without a queue leaves the list, one with a queue stays",
+     {{"ZADD", "redlock:queues", "1", "old"},
+      {"ZADD", "redlock:queues", "2", "l"},
+      {"ZADD", "l::queue", "2", "somebody"},
+      HELD("k", C),
+      QUEUE(HEARD, A, "0", FIRST),
+      LISTED("old"),
+      {"EVAL", QUEUE_TEXT, "1", "m", HEARD, A, LONG, LONG, "0", LONGER, SECOND},
+      HELD("n", C),
+      {"EVAL", QUEUE_TEXT, "1", "n", HEARD, A, LONG, LONG, "0", LONGER, SECOND},
+      LISTED("l"),
+      LISTED_KEYS}},
     {"queue: who does not listen is passed over",
      {HELD("k", C),
       QUEUE(UNHEARD, A, "0", FIRST),

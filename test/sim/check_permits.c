@@ -81,8 +81,7 @@ void check_permit_turn(struct checker *checker, struct master *master, uint32_t 
     const struct member *first = first_of(checker, master, queue);
     /* A request without an entry is behind all waiters. */
     bool is_before = first != NULL && (!is_in_queue || first->score < token->ticket);
-    bool is_flagged = master_find(master, WAITING_KEY, strlen(WAITING_KEY)) != NULL;
-    if (is_before && (is_in_queue || is_flagged) && !is_open(queue) && !is_of(first, value) &&
+    if (is_before && !is_open(queue) && !is_of(first, value) &&
         !was_offered(checker, master, value)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u gives a permit to token %" PRIu32 ", while another one stands before it",
@@ -97,13 +96,12 @@ void check_permit_freed(struct checker *checker, struct master *master, uint32_t
     const struct store_key *queue = permit_queue_of(checker, master);
     bool had_it = !checker->server_clocks_jump && /* the key may have expired */
                   token->keeps_until[master->index][key] > checker->world->now;
-    bool is_flagged = master_find(master, WAITING_KEY, strlen(WAITING_KEY)) != NULL;
     bool is_anybody_offered = is_open(queue);
     for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
         is_anybody_offered |= queue->set.list[i].score < 0;
     }
-    if (had_it && master_find(master, name, strlen(name)) == NULL && is_flagged &&
-        !is_anybody_offered && first_of(checker, master, queue) != NULL) {
+    if (had_it && master_find(master, name, strlen(name)) == NULL && !is_anybody_offered &&
+        first_of(checker, master, queue) != NULL) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u frees the permit of token %" PRIu32 ", and notifies no waiter",
                 master->index, number);

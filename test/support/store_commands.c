@@ -216,11 +216,18 @@ static struct reply has_lost(struct store *store, const struct words *words, uns
     return integer(count);
 }
 
-/* ZREM key member */
+/* ZREM key member... */
 static struct reply run_zrem(struct store *store, const struct words *words) {
     struct reply refusal;
+    unsigned removed = 0;
     struct store_key *key = find_set(store, words, &refusal);
-    return key == NULL ? refusal : has_lost(store, words, set_remove(&key->set, &words->word[2]));
+    if (key == NULL) {
+        return refusal;
+    }
+    for (unsigned i = 2; i < words->count; i++) {
+        removed += set_remove(&key->set, &words->word[i]);
+    }
+    return has_lost(store, words, removed);
 }
 
 /* ZREMRANGEBYSCORE key -inf most */

@@ -15,13 +15,14 @@ static unsigned count_waiters(const struct store_key *queue) {
 }
 
 /*
- * Returns whether the key may outlive locks: a counter, an intent, the flag, a queue without
- * waiters.
+ * Returns whether the key may outlive locks: a counter, an intent, the flag and the
+ * list of queues, a queue without waiters.
  */
 static bool may_stay(const struct store_key *key) {
     bool is_empty_queue = store_key_ends(key, QUEUE_SUFFIX) && count_waiters(key) == 0;
-    bool is_flag = word_is(&(struct word){key->name, key->name_length}, WAITING_KEY);
-    return is_empty_queue || is_flag || store_key_ends(key, COUNTER_SUFFIX) ||
+    const struct word name = {key->name, key->name_length};
+    bool is_of_queues = word_is(&name, WAITING_KEY) || word_is(&name, QUEUES_KEY);
+    return is_empty_queue || is_of_queues || store_key_ends(key, COUNTER_SUFFIX) ||
            store_key_ends(key, WRITER_SUFFIX);
 }
 

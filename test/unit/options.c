@@ -554,6 +554,8 @@ static void test_the_key(void **state) {
     assert_request_refused(&request, "key: redlock:marker is kept");
     request.key = "redlock:waiting";
     assert_request_refused(&request, "key: redlock:waiting is kept for queues");
+    request.key = "redlock:queues";
+    assert_request_refused(&request, "key: redlock:queues is kept for queues");
     request.key = "orders:42::queue";
     assert_request_refused(&request, "key: what ends in ::queue is kept for queues");
     request.key = "orders:42::fence";

@@ -10,14 +10,12 @@
 -- answer:    y for each key, y<n> if fenced; otherwise h<ms>f<map>, pf<map>, tf<map> or cf<map>
 --@needs items counters queue permits
 
-local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
-
 for i, key in ipairs(KEYS) do
   local token, fence = ARGV[5 * i - 4], tonumber(ARGV[5 * i - 2])
   local counter, value, count = key .. '@COUNTER_SUFFIX@', redis.pcall('get', key), 0
   if fence > 0 then count = count_of(counter, 1) end
   local permits, queue = ARGV[5 * i], permit_queue_of(key)
-  local has_queue = waits and redis.pcall('exists', queue) == 1
+  local has_queue = redis.pcall('exists', queue) == 1
   local map = has_queue and value ~= token and offer(queue, key, permits)
   if count and (value == token or value == false and (map or not has_queue)) then
     if not value then redis.call('set', key, token, 'PX', ARGV[5 * i - 3]) end

@@ -7,14 +7,13 @@
 -- answer:    y, m, h<ms>, p or t for each key, with a '+' where PASS must go on
 --@needs items queue permits
 
-local waits = redis.pcall('exists', '@WAITING_KEY@') == 1
 for i, key in ipairs(KEYS) do
   local token, ticket = ARGV[2 * i - 1], ARGV[2 * i]
   local value, queue = redis.pcall('get', key), permit_queue_of(key)
   local was_sent = ticket ~= '0' and leave_queue(queue, token, ticket)
   if value == token then
     redis.call('del', key)
-    if waits then pass_on(queue, key, token) end
+    if redis.pcall('exists', queue) == 1 then pass_on(queue, key, token) end
     answer[i] = 'y'
   else
     answer[i] = not_owned(key, value)

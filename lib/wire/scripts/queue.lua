@@ -39,7 +39,7 @@ local function queue(key, token, ttl, reservation, form, idle, ticket)
   if fenced and not count_of(key .. '@COUNTER_SUFFIX@', 1) then return 'c' end
   -- The key was pushed to the waiter before this call: keep it, but never shorten its life.
   if value == token then
-    flag()
+    list_queue(key, ticket)
     if redis.call('pttl', key) < tonumber(ttl) then redis.call('pexpire', key, ttl) end
     return granted(key, fenced, idle, 0, 0)
   end

@@ -22,7 +22,6 @@ local function enter(queue, entry, value, ticket)
   err = err or type(added) == 'table' and added.err
   if err then return lacks_right(err) and 'x' or '', false end
   redis.call('pexpire', queue, '@QUEUE_LIFE@')
-  flag()
   if added == 1 then
     leave_queue(queue, value, ticket, entry)
   else

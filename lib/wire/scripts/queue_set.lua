@@ -102,7 +102,7 @@ while k <= #KEYS do
   local had, first, refusal = scan(keys, token, form)
   local item
   if had == #keys and not refusal then
-    flag()
+    for _, key in ipairs(keys) do list_queue(key, ticket) end
     item = take(keys, token, ttl, form, idle, 0, 0)
   elseif refusal then
     local is_held = first and string.sub(refusal, 1, 1) == 'h'

@@ -62,7 +62,7 @@ for i = 1, #KEYS / 3 do
     local suffix = make_entry(key, reader, ticket, entry)
     answer[i] = with_entry(not_owned(key, value), suffix, value)
   elseif value and listed(readers, reader) > 0 then
-    flag()
+    list_queue(key, ticket)
     answer[i] = list(key, readers, reader, ttl)
   else
     answer[i] = enter(key, value, readers, reader, ttl, ticket, entry)

@@ -136,6 +136,7 @@ local function key_set()
     local queue = queue_of(to)
     if type(redis.pcall('zadd', queue, ticket, entry)) ~= 'number' then return false end
     redis.call('pexpire', queue, '@QUEUE_LIFE@')
+    relist(to)
     local ms = math.min(tonumber(reservation), math.floor((clock - ticket) / 32000))
     if #caller >= 40 and ms >= 1 and announce(key, clock, ms) then
       redis.pcall('zadd', queue_of(key), 0, string.format('open %.0f', clock / 1000 + ms))

@@ -1,6 +1,6 @@
 -- Wait queues: their entries, and notifications to waiters. Defines may_handle, more, queue_of,
--- parts_of, open_ms, remove, first_of, digits, is_deaf, push, announce; leave; my_channel,
--- flag, lacks_right, refusal_of, listening, make_entry, with_entry.
+-- parts_of, open_ms, remove, first_of, digits, is_deaf, push, announce; list_queue, relist; leave;
+-- my_channel, lacks_right, refusal_of, listening, make_entry, with_entry.
 --
 -- The sorted set "<key>@QUEUE_SUFFIX@" has one member for each waiter, its entry: "<value>
 -- <channel> <reservation> <form> <idle>", with its ticket as the score.
@@ -12,8 +12,9 @@
 --     their names (parts/key_sets.lua).
 --   * The ticket is also the minimum for the fence.
 -- Entries begin with the value, so that all servers have waiters with equal tickets in one order.
--- The flag @WAITING_KEY@ is set while any key may have a queue, so that RELEASE can skip the
--- lookup.
+-- The flag @WAITING_KEY@ is set while any key may have a queue, and the sorted set @QUEUES_KEY@
+-- lists these keys: so RELEASE finds out by one command whether any of its keys has a queue, or by
+-- none if nobody waits.
 --
 -- A member with the score 0 is not an entry: "open <ms>" (parts/grants.lua), or "told <ms>
 -- <value>", the time until which the first waiter should ask again (announce).
@@ -135,6 +136,51 @@ local function announce(key, clock, ms)
   return false
 end
 
+-- Completes the list after a key was added: encoding, expiry, and length.
+local function tend_list(key, ticket)
+  -- After a member of more than 64 bytes the server keeps the set as a hash table: as a short list,
+  -- ZREM would compare each of its keys with all members.
+  local long = string.rep(' ', 65)
+  redis.pcall('zadd', '@QUEUES_KEY@', ticket, long)
+  redis.pcall('zrem', '@QUEUES_KEY@', long)
+  redis.pcall('pexpire', '@QUEUES_KEY@', '@QUEUE_LIFE@')
+  -- A key whose waiters died may never be released. So each new key removes the oldest one if it
+  -- has no queue any more.
+  local oldest = redis.pcall('zrange', '@QUEUES_KEY@', 0, 0)[1] or key
+  if oldest == key then return end
+  redis.pcall('zrem', '@QUEUES_KEY@', oldest)
+  if redis.pcall('exists', queue_of(oldest)) == 1 then
+    redis.pcall('zadd', '@QUEUES_KEY@', ticket, oldest)
+  end
+end
+
+-- The channel of the caller's client, or '': the first argument of all scripts that queue.
+local my_channel = ARGV[1]
+
+-- Whether this call has set the flag, or found it set for long enough.
+local is_flagged = false
+
+-- Lists a key that may have a queue, and sets the flag. The ticket is the place in the list. Without
+-- a channel does nothing. Returns the server's error, or nil.
+local function list_queue(key, ticket)
+  if my_channel == '' then return end
+  local added = redis.pcall('zadd', '@QUEUES_KEY@', 'nx', ticket, key)
+  if type(added) ~= 'number' then return added.err end
+  if added == 1 then tend_list(key, ticket) end
+  local left = is_flagged or redis.pcall('pttl', '@WAITING_KEY@')
+  if type(left) == 'number' and left < @QUEUE_LIFE@ / 2 then
+    redis.pcall('set', '@WAITING_KEY@', '1', 'PX', '@QUEUE_LIFE@')
+    redis.pcall('pexpire', '@QUEUES_KEY@', '@QUEUE_LIFE@')
+  end
+  is_flagged = true
+end
+
+-- Lists a key again that has been removed from the list, or to whose queue a waiter moves.
+local function relist(key)
+  redis.pcall('zadd', '@QUEUES_KEY@', 'nx', 0, key)
+  redis.pcall('pexpire', '@QUEUES_KEY@', '@QUEUE_LIFE@')
+end
+
 -- Removes those of `entries` that belong to the waiter from the key's queue, except the entry
 -- `but`: after a reconnect a waiter has a new channel, and so another entry. Returns whether there
 -- was one.
@@ -155,20 +201,6 @@ local function leave(key, value, ticket)
   local rest = removed and redis.pcall('zrange', queue, 0, 2, 'withscores') or {}
   for i = 1, rest[#rest] == '0' and #rest or 0, 2 do remove(key, rest[i]) end
   return removed
-end
-
--- The channel of the caller's client, or '': the first argument of all scripts that queue.
-local my_channel = ARGV[1]
-local flagged = my_channel == ''
-
--- Sets the flag for RELEASE, at most once in a call.
-local function flag()
-  if flagged then return end
-  local left = redis.pcall('pttl', '@WAITING_KEY@')
-  if type(left) == 'number' and left < @QUEUE_LIFE@ / 2 then
-    redis.pcall('set', '@WAITING_KEY@', '1', 'PX', '@QUEUE_LIFE@')
-  end
-  flagged = true
 end
 
 -- Returns whether an error reports a missing right: as in Redis 7.0, or as in later versions.
@@ -211,14 +243,14 @@ end
 local function make_entry(key, token, ticket, entry)
   local queue = queue_of(key)
   if my_channel == '' then return '' end
-  local err = refusal_of(queue)
+  -- A queue that is not listed would be skipped by releases: without the right, no entry.
+  local err = refusal_of(queue) or list_queue(key, ticket)
   local before = not err and redis.pcall('zrange', queue, ticket, ticket, 'byscore')
   err = err or before.err
   local added = not err and redis.pcall('zadd', queue, ticket, entry)
   err = err or type(added) == 'table' and added.err
   if err then return lacks_right(err) and 'x' or '' end
   redis.call('pexpire', queue, '@QUEUE_LIFE@')
-  flag()
   cut_entries(key, token, before, entry)
   local ahead = redis.pcall('zcount', queue, 1, '(' .. ticket)
   if type(ahead) ~= 'number' then return 'q0' end
