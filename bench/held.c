@@ -48,10 +48,10 @@ struct held {
     size_t asked; /* number of acquisitions begun */
     size_t under_way;
     uint64_t acquired;
-    struct clock_mark began;                     /* start of the phase */
-    double busy_us;                              /* CPU time of the application's busy loop */
-    uint64_t renewals_before[REDLOCK_MAX_NODES]; /* at each master, when the time held started */
-    char first_error[512];                       /* "" if none so far */
+    struct clock_mark began;                /* start of the phase */
+    double busy_us;                         /* CPU time of the application's busy loop */
+    struct tally before[REDLOCK_MAX_NODES]; /* of each master, when the time held started */
+    char first_error[512];                  /* "" if none so far */
 };
 
 static void enter(struct held *held, enum phase phase) {
@@ -90,16 +90,24 @@ static double resident_mb(void) {
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1e6;
 }
 
-/* Returns the mean over the masters that still answer. */
-static double renewals_per_s(const struct held *held) {
+/* Records the means over the masters that still answer. */
+static void record_scripts(const struct held *held) {
     size_t first = held->settings->stop;
     size_t count = masters_count(held->settings->masters);
-    uint64_t renewals = 0;
+    struct held_result *result = held->result;
+    struct tally sum = {0};
+    double master_s = (double)(count - first) * result->duration_s;
 
     for (size_t i = first; i < count; i++) {
-        renewals += tally_renewals(held->settings->masters, i) - held->renewals_before[i];
+        struct tally now = tally_read(held->settings->masters, i);
+
+        sum.renewals += now.renewals - held->before[i].renewals;
+        sum.script_calls += now.script_calls - held->before[i].script_calls;
+        sum.script_us += now.script_us - held->before[i].script_us;
     }
-    return (double)renewals / (double)(count - first) / held->result->duration_s;
+    result->renewals_per_s = (double)sum.renewals / master_s;
+    result->script_calls_per_s = (double)sum.script_calls / master_s;
+    result->script_us_per_s = (double)sum.script_us / master_s;
 }
 
 static void record_lateness(const struct held *held) {
@@ -123,7 +131,7 @@ static void end_holding(struct held *held) {
     result->client_cores = clock_cores(held->began, now);
     result->held = held->acquired - result->lost;
     result->rss_mb = resident_mb();
-    result->renewals_per_s = renewals_per_s(held);
+    record_scripts(held);
     record_lateness(held);
     if (held->outage != NULL && !outage_result(held->outage, &result->outage)) {
         fputs("redlock-bench: the spans around the stop are not over\n", stderr);
@@ -152,7 +160,7 @@ static void begin_holding(struct held *held) {
 
     held->result->seconds_to_acquire = in_phase_s(held);
     for (size_t i = 0; i < masters_count(settings->masters); i++) {
-        held->renewals_before[i] = tally_renewals(settings->masters, i);
+        held->before[i] = tally_read(settings->masters, i);
     }
     enter(held, HOLDING);
     loop_lag_start(held->lag);

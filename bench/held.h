@@ -35,8 +35,10 @@ struct held_result {
     uint64_t left;   /* number of keys left at the masters that were not stopped, when the client is
                         gone */
     double seconds_to_acquire;
-    double duration_s; /* actual time held */
-    double renewals_per_s;
+    double duration_s;         /* actual time held */
+    double renewals_per_s;     /* at one master, as the next two */
+    double script_calls_per_s; /* each of which may renew many locks */
+    double script_us_per_s;    /* time of the script calls */
     double client_cores; /* cores used within duration_s, without the application's busy loop */
     double rss_mb;       /* resident memory at the end of the time held */
     double late_p50_ms;  /* lateness of a timer of the application: see loop_lag.h */

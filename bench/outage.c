@@ -28,7 +28,7 @@ struct outage {
 static uint64_t calls_of_survivor(const struct outage *outage) {
     struct masters *masters = outage->settings.masters;
 
-    return tally_script_calls(masters, masters_count(masters) - 1);
+    return tally_read(masters, masters_count(masters) - 1).script_calls;
 }
 
 static void begin_span(struct outage *outage, enum phase phase) {

@@ -148,12 +148,13 @@ static json_t *held_setting_to_json(const struct held_settings *settings) {
 static json_t *held_to_json(const struct held_settings *settings,
                             const struct held_result *result) {
     json_t *object = json_pack(
-        "{s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:o, s:f, s:I}", "held", (json_int_t)result->held,
-        "lost", (json_int_t)result->lost, "duration_s", result->duration_s, "seconds_to_acquire",
-        result->seconds_to_acquire, "renewals_per_s", result->renewals_per_s, "errors",
-        (json_int_t)result->errors, "client_cores", result->client_cores, "rss_mb", result->rss_mb,
-        "timer_late_ms", lateness_to_json(result), "timer_late_work_ms", result->late_work_ms,
-        "left", (json_int_t)result->left);
+        "{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:f, s:o, s:f, s:I}", "held",
+        (json_int_t)result->held, "lost", (json_int_t)result->lost, "duration_s",
+        result->duration_s, "seconds_to_acquire", result->seconds_to_acquire, "renewals_per_s",
+        result->renewals_per_s, "script_calls_per_s", result->script_calls_per_s, "script_us_per_s",
+        result->script_us_per_s, "errors", (json_int_t)result->errors, "client_cores",
+        result->client_cores, "rss_mb", result->rss_mb, "timer_late_ms", lateness_to_json(result),
+        "timer_late_work_ms", result->late_work_ms, "left", (json_int_t)result->left);
 
     if (settings->busy_ms > 0) {
         object = merge(object, json_pack("{s:f}", "busy_late_ms", result->busy_late_ms));

@@ -18,34 +18,33 @@ static const char count_keys[] = "local count = 0 "
                                  "end "
                                  "return count";
 
-/* Returns the number of calls of `command`; 0 if it is not listed, because it never ran. */
-static uint64_t calls_of(const char *statistics, const char *command) {
+/* Adds the calls and the time of `command`; nothing if it is not listed, because it never ran. */
+static void add_command(const char *statistics, const char *command, uint64_t *calls,
+                        uint64_t *us) {
     char title[64];
     const char *line;
-    uint64_t calls = 0;
 
-    snprintf(title, sizeof(title), "cmdstat_%s:calls=", command);
+    snprintf(title, sizeof(title), "cmdstat_%s:", command);
     line = strstr(statistics, title);
     if (line != NULL) {
-        calls = strtoull(line + strlen(title), NULL, 10);
+        uint64_t line_calls = 0, line_us = 0;
+
+        sscanf(line + strlen(title), "calls=%" SCNu64 ",usec=%" SCNu64, &line_calls, &line_us);
+        *calls += line_calls;
+        *us += line_us;
     }
-    return calls;
 }
 
-uint64_t tally_renewals(struct masters *masters, size_t index) {
+struct tally tally_read(struct masters *masters, size_t index) {
     char *statistics = masters_query(masters, index, "INFO commandstats");
-    uint64_t renewals = calls_of(statistics, "pexpire");
+    struct tally tally = {0};
+    uint64_t pexpire_us = 0;
 
+    add_command(statistics, "pexpire", &tally.renewals, &pexpire_us);
+    add_command(statistics, "eval", &tally.script_calls, &tally.script_us);
+    add_command(statistics, "evalsha", &tally.script_calls, &tally.script_us);
     free(statistics);
-    return renewals;
-}
-
-uint64_t tally_script_calls(struct masters *masters, size_t index) {
-    char *statistics = masters_query(masters, index, "INFO commandstats");
-    uint64_t calls = calls_of(statistics, "eval") + calls_of(statistics, "evalsha");
-
-    free(statistics);
-    return calls;
+    return tally;
 }
 
 uint64_t tally_keys_left(struct masters *masters, size_t index) {

@@ -7,16 +7,18 @@
 
 struct masters;
 
-/*
- * Returns how often one master has extended a key's expiry so far (PEXPIRE, also from scripts). A
- * renewal does this once for each key at each master; few other commands do.
- */
-uint64_t tally_renewals(struct masters *masters, size_t index);
+/* Counts of one master, since its start. */
+struct tally {
+    /*
+     * How often it has extended a key's expiry (PEXPIRE, also from scripts). A renewal does this
+     * once for each key at each master; few other commands do.
+     */
+    uint64_t renewals;
+    uint64_t script_calls; /* number of script calls, each of which may renew many keys */
+    uint64_t script_us;    /* the time that they took */
+};
 
-/*
- * Returns the number of script calls that one master has run so far. One call may renew many keys.
- */
-uint64_t tally_script_calls(struct masters *masters, size_t index);
+struct tally tally_read(struct masters *masters, size_t index);
 
 /*
  * Returns the number of keys of the benchmark's locks that one master still has, without the

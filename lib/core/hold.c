@@ -37,12 +37,13 @@ static uint64_t plan_renewal(const struct lease *lease, uint64_t at) {
     return lease->terms->watchdog && at <= last ? at : NANOS_NEVER;
 }
 
-static void round_was_yes(struct lease *lease, const struct round *round, uint64_t end,
-                          uint64_t now) {
+/* Holds the lock until `end`, and plans the renewal after a round that began at `start`. */
+static void round_was_yes(struct lease *lease, uint64_t start, uint64_t end, uint64_t now) {
     lease->is_unrenewed = false;
     lease->holding.early_renewals = 0;
     set_validity(lease, end, now);
-    rest(lease, plan_renewal(lease, renewal_next(lease->holding.phase, lease->ttl, round->start)));
+    uint64_t at = renewal_next(&lease->holding.phase, lease->ttl, start, lease->terms->ticks);
+    rest(lease, plan_renewal(lease, at));
 }
 
 static void draw_phase(struct lease *lease, uint64_t start) {
@@ -95,7 +96,7 @@ void hold_begin(struct lease *lease, const struct round *round, uint64_t end, ui
     draw_phase(lease, since);
     lease->holding.stay_until =
         lease->terms->min_hold != 0 ? nanos_add(since, lease->terms->min_hold) : 0;
-    round_was_yes(lease, round, end, now);
+    round_was_yes(lease, since, end, now);
     update->watch = lease->terms->watches;
     /* The validity is running: success is reported first, and nodes are topped up after that. */
     update->top_up_later = (lacking_after(round) & lease->members) != 0;
@@ -162,7 +163,7 @@ void hold_extend(struct lease *lease, uint64_t ttl, uint64_t now, struct lease_u
 void hold_renewal_failed(struct lease *lease, uint64_t now) {
     uint64_t left = nanos_sub(lease->holding.lost_at, now);
     lease->is_unrenewed = true;
-    uint64_t at = renewal_retry(now, left, lease->ttl, lease->terms->seed);
+    uint64_t at = renewal_retry(now, left, lease->ttl, lease->terms->seed, lease->terms->ticks);
     rest(lease, plan_renewal(lease, at));
 }
 
@@ -239,7 +240,7 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
             lease->ttl = round->ttl; /* renewals use it, too */
             draw_phase(lease, round->start);
         }
-        round_was_yes(lease, round, end, now);
+        round_was_yes(lease, round->start, end, now);
         top_up_after(lease, round, now, update);
         update->watch = lease->terms->watches;
     } else {
@@ -259,7 +260,7 @@ static void renewed_late(struct lease *lease, const struct round *round, uint64_
     uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     /* The validity counts from the start of the round, so a late quorum is as good as any. */
     if (lease_leaves_validity(lease, end, now)) {
-        round_was_yes(lease, round, end, now);
+        round_was_yes(lease, round->start, end, now);
     }
 }
 

@@ -25,6 +25,15 @@ const char *lease_state_name(enum lease_state state) {
     return names[state];
 }
 
+void lease_set_state(struct lease *lease, enum lease_state state) {
+    assert(lease_moves[lease->state] >> state & 1);
+    bool was_held = lease_is_held(lease);
+    lease->state = (uint8_t)state;
+    if (lease->terms->watchdog && lease_is_held(lease) != was_held) {
+        (was_held ? ticks_remove : ticks_add)(lease->terms->ticks);
+    }
+}
+
 /*
  * Returns the time until silent nodes are looked at. A watchdog's renewal may take half of the time
  * that is left; an application waits for anything else, even an extension.

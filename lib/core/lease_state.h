@@ -33,6 +33,7 @@
 #define REDLOCK_CORE_LEASE_STATE_H
 
 #include "base/nanos.h"
+#include "core/ticks.h"
 #include "core/update.h"
 
 #include <assert.h>
@@ -65,6 +66,7 @@ struct patience {
 /* The terms of a request: constant, and shared by leases. Durations are in nanoseconds. */
 struct lease_terms {
     uint64_t *seed;                  /* of the jitter */
+    struct ticks *ticks;             /* of the client's renewals */
     const struct patience *patience; /* follows the nodes' answers */
     double drift;
     uint64_t ttl;              /* initial TTL: an extension changes the lease's */
@@ -144,10 +146,7 @@ struct lease {
 /* The mask of the states that may follow each state. */
 extern const uint16_t lease_moves[LEASE_OVER + 1];
 
-static inline void lease_set_state(struct lease *lease, enum lease_state state) {
-    assert(lease_moves[lease->state] >> state & 1);
-    lease->state = (uint8_t)state;
-}
+void lease_set_state(struct lease *lease, enum lease_state state);
 
 static inline bool lease_is_acquiring(const struct lease *lease) {
     return lease->state <= LEASE_DIAGNOSING;

@@ -69,7 +69,7 @@ uint64_t options_max_age(const redlock_options *options, uint64_t period);
 /* The smallest TTL of a lock that is reported on pushes alone: the renewal has 1/4 of it. */
 #define OPTIONS_PUSH_TTL_MS 100
 
-/* Returns the terms of a checked request's lease; the caller sets `seed`. */
+/* Returns the terms of a checked request's lease; the caller sets the client's own. */
 struct lease_terms options_terms(const redlock_options *options, const redlock_request *request);
 
 #endif

@@ -294,6 +294,7 @@ static const struct lease_terms *hold_terms(struct locks *locks, const redlock_r
     struct context *context = locks->context;
     struct lease_terms terms = options_terms(&context->options, request);
     terms.seed = &context->seed;
+    terms.ticks = &context->ticks;
     terms.patience = &context->patience;
     /* Wait queue: the kind must have one, and the messages that grant a key must hold its name. */
     terms.queues = terms.queues && kind->queue != SCRIPT_NONE && is_short(key);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "core/event_log.h"
 #include "core/lease_state.h"
+#include "core/ticks.h"
 #include "io/loop.h"
 #include "io/net.h"
 #include "io/probes.h"
@@ -35,6 +36,7 @@ struct context {
     struct probes probes;
     struct patience patience; /* of rounds (members_measure) */
     uint64_t seed;            /* of the jitter */
+    struct ticks ticks;       /* of renewals */
     uint64_t lost_at; /* the time at which a guard last learned that its node may have lost keys */
     int64_t masters_ahead;        /* the masters' clocks minus ours, in nanoseconds */
     uint64_t masters_ahead_until; /* the instant at which masters_ahead expires; 0: it has */

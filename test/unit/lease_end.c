@@ -190,7 +190,7 @@ static void test_a_renewal_without_memory_is_tried_again(void **state) {
     assert_state(&rig, LEASE_HELD);
     assert_int_equal(rig.update.notifications, 0);
     uint64_t left = rig.lease.holding.lost_at - rig.now;
-    assert_int_in_range(rig.lease.wake_at - rig.now, left / 8 * 3, left / 2);
+    assert_int_in_range(rig.lease.wake_at - rig.now, left / 4, left / 2);
     rig.without_memory = false;
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GGG");

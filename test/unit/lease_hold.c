@@ -263,9 +263,11 @@ static void test_a_failed_renewal_is_tried_again(void **state) {
                 rig_votes(&rig, "UUUGG");
                 assert_state(&rig, LEASE_HELD);
                 uint64_t left = rig.lease.holding.lost_at - rig.now;
-                uint64_t least = nanos_max(left / 8 * 3, MS(500));
+                uint64_t tick = INTERVAL / TICKS_LEAST + MS(10);
+                uint64_t least = nanos_max(nanos_sub(left / 8 * 3, tick), MS(500));
+                uint64_t most = nanos_max(left / 8 * 3, MS(500)) + nanos_max(left / 8, MS(1));
                 assert_int_in_range(rig.lease.wake_at - rig.now, nanos_min(least, left),
-                                    nanos_min(least + left / 8 + MS(11), left));
+                                    nanos_min(most, left));
             }
         }
         assert_lost(&rig, REDLOCK_EEXPIRED);

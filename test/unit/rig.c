@@ -7,10 +7,18 @@
 
 #include <string.h>
 
+/*
+ * Number of other locks in the ticks of a lease: so that the copies of a lease, which use its
+ * ticks, may all end.
+ */
+#define OTHER_LOCKS 100
+
 struct lease_terms rig_terms(void) {
-    static uint64_t seed; /* seed of leases without a rig */
+    static uint64_t seed; /* of leases without a rig */
+    static struct ticks ticks = {.locks = OTHER_LOCKS, .count = TICKS_LEAST};
     static const struct patience patience = {.least = MS(50), .most = MS(50)};
     return (struct lease_terms){.seed = &seed,
+                                .ticks = &ticks,
                                 .drift = 0.01,
                                 .ttl = MS(10000),
                                 .patience = &patience,
@@ -166,6 +174,8 @@ void rig_start_at(struct rig *rig, const struct lease_terms *terms, struct quoru
     rig->terms = *terms;
     rig->terms.seed = &rig->seed;
     rig->seed = seed;
+    rig->terms.ticks = &rig->ticks;
+    rig->ticks = (struct ticks){.offset = seed * MS(7), .locks = OTHER_LOCKS, .count = TICKS_LEAST};
     lease_start(&rig->lease, &rig->terms, lists.now | lists.next, 0, rig->now);
     lease_begin(&rig->lease, rig->now, &rig->update);
     carry_out(rig, LEASE_ACQUIRING);
@@ -357,7 +367,9 @@ void rig_close(struct rig *rig) {
 void rig_renew_at_the_end(struct rig *rig) {
     struct lease *lease = &rig->lease;
     uint64_t last = nanos_add(lease->completed_at, lease->terms->max_hold);
-    lease->holding.phase = rig->round.start + renewal_interval(lease->ttl);
+    uint64_t interval = renewal_interval(lease->ttl);
+    lease->holding.phase = rig->round.start + interval;
+    rig->ticks.offset = interval - lease->holding.phase % interval; /* a tick begins then */
     if (lease->terms->watchdog) {
         lease->renews = lease->holding.phase <= last;
         lease->wake_at =

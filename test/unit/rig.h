@@ -15,6 +15,7 @@ struct rig {
     struct lease lease;
     struct lease_terms terms;
     uint64_t seed;                                  /* seed of the lease's jitter */
+    struct ticks ticks;                             /* of the lease's renewals */
     struct quorum_lists lists;                      /* nodes that its rounds ask */
     struct round round;                             /* latest round that was sent */
     struct round_answer answers[REDLOCK_MAX_NODES]; /* its answers */
