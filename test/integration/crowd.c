@@ -258,6 +258,38 @@ static void without_a_quorum_renewals_are_few(void **state) {
     assert_int_in_range(executed(f, 0, "evalsha") - before, 2, 30); /* heartbeats included */
 }
 
+#define SHARING 1000
+
+struct renewals {
+    struct fixture *f;
+    size_t most; /* number of renewals at the first master */
+};
+
+static bool has_renewals(void *arg) {
+    const struct renewals *renewals = arg;
+
+    return executed(renewals->f, 0, "pexpire") >= renewals->most;
+}
+
+/*
+ * Each call of RENEW executes one MGET, and one PEXPIRE for each key. Without ticks nearly all
+ * locks would renew alone: a step of the clock is 1/200 of an interval.
+ */
+static void renewals_of_a_crowd_share_calls(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    begin_to_hold(f, client, 0, SHARING);
+    wait_all_ended(f, "all of the crowd is acquired");
+    size_t calls = executed(f, 0, "mget");
+    size_t renewed = executed(f, 0, "pexpire");
+    struct renewals renewals = {f, renewed + 3 * SHARING};
+
+    pass_until(f, client, 0, LONG_TTL_MS / 600, has_renewals, &renewals, "all were renewed");
+    calls = executed(f, 0, "mget") - calls;
+    renewed = executed(f, 0, "pexpire") - renewed;
+    assert_in_range(calls, renewed / 64, renewed / 24);
+}
+
 #define LOST 2000
 #define LOSS_LINE ": held -> lost"
 
@@ -422,6 +454,7 @@ int main(void) {
         ON_THREE_MASTERS(locks_may_all_differ_in_their_terms),
         ON_THREE_MASTERS(renewals_that_are_answered_late_count),
         ON_THREE_MASTERS(without_a_quorum_renewals_are_few),
+        ON_THREE_MASTERS(renewals_of_a_crowd_share_calls),
         ON_THREE_MASTERS(losses_of_a_crowd_do_not_flood_the_log),
         ON_THREE_MASTERS(losses_come_before_renewals),
         ON_THREE_MASTERS(a_node_that_comes_back_is_asked_at_once),

@@ -95,6 +95,11 @@ static uint64_t return_time(const struct load_world *load) {
            3 * plan->crowds * plan->locks * plan->key_time + reading_time(load);
 }
 
+/* Returns the work of the application's own burst of requests, which takes time. */
+static uint64_t asked_work(const struct crowd *crowd) {
+    return crowd_asks(crowd) * WORK_OF_REQUEST * crowd->process.cost;
+}
+
 /* ---- how often, and when ---- */
 
 static double renewals_a_tenth(const struct load_world *load) {
@@ -180,11 +185,35 @@ static unsigned failures_most(const struct load_world *load) {
 
 /* ---- what is sent ---- */
 
+/*
+ * Checks that a new renewal begins within one interval of the acquisition, or of the start of the
+ * last renewal if a quorum granted it; and if nothing disturbed the client since and shortly
+ * before.
+ */
+static void check_in_time(const struct crowd_lock *lock) {
+    const struct crowd *crowd = lock->crowd;
+    const struct renewal *renewal = &lock->renewal;
+    uint64_t interval = crowd->load->plan.ttl_ms * MS / 3;
+    uint64_t last = renewal->began_at == 0   ? renewal->since
+                    : renewal->quorum_at > 0 ? renewal->began_at
+                                             : 0;
+    /* The process's clock may be slow. */
+    uint64_t latest = last + interval + interval / 50 + TICK_LATE + asked_work(crowd);
+    bool is_calm = crowd->steady_from <= last && crowd->process.away_until <= latest;
+    if (last > 0 && lock->state != CROWD_ASKS && is_calm && crowd->process.began_at > latest) {
+        violate(crowd->process.world, INVARIANT_RENEWAL,
+                "process %u renewed lock %u %" PRIu64 " us after 1/3 of the TTL",
+                crowd->process.index, lock->index,
+                (crowd->process.began_at - last - interval) / 1000);
+    }
+}
+
 static void renewal_sent(struct crowd_lock *lock, const struct link *link) {
     struct crowd *crowd = lock->crowd;
     struct renewal *renewal = &lock->renewal;
     unsigned server = link->server->master.index;
     if (renewal->began_at != crowd->process.began_at) {
+        check_in_time(lock);
         renewal->began_at = crowd->process.began_at;
         renewal->asked = renewal->granted = 0;
         renewal->quorum_at = 0;
@@ -291,11 +320,6 @@ void check_load_arrived(struct load_world *load, const struct link *link,
 }
 
 /* ---- turns, and memory ---- */
-
-/* Returns the work of the application's own burst of requests, which takes time. */
-static uint64_t asked_work(const struct crowd *crowd) {
-    return crowd_asks(crowd) * WORK_OF_REQUEST * crowd->process.cost;
-}
 
 void check_load_process(struct event_base *process, bool was_disturbed) {
     const struct load_world *load = process->world->checker->load;
