@@ -1,6 +1,8 @@
 #!/bin/sh
-# Measures many held locks that renew themselves, in three cases:
+# Measures many held locks that renew themselves, in four cases:
 #
+#   share  no incident: 1,000 locks take at most 15 script calls a second at a master, renewals and
+#          heartbeats (worst run)
 #   busy   the application keeps the loop busy for 4 s: no run loses a lock
 #   quiet  no incident: a 10 ms timer of the application is late by at most 20 ms (median of the
 #          worst of each run)
@@ -10,9 +12,9 @@
 #     sh bench/held.sh [path of redlock-bench]
 #
 # Without an argument, builds redlock-bench first if needed. Exits with 1 if a bar is missed or a
-# run failed. RUNS, NODES, LOCKS, TTL, BUSY, BUSY_DURATION, QUIET_DURATION, STOP, STOP_LOCKS,
-# STOP_TTL and STOP_DURATION change the runs (times of locks in ms, durations in s), and
-# ONLY="busy stop" selects them.
+# run failed. RUNS, NODES, LOCKS, TTL, SHARE_LOCKS, SHARE_TTL, SHARE_DURATION, BUSY, BUSY_DURATION,
+# QUIET_DURATION, STOP, STOP_LOCKS, STOP_TTL and STOP_DURATION change the runs (times of locks in ms,
+# durations in s), and ONLY="busy stop" selects them.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -20,6 +22,9 @@ runs=${RUNS:-5}
 nodes=${NODES:-5}
 locks=${LOCKS:-100000}
 ttl=${TTL:-9000}
+share_locks=${SHARE_LOCKS:-1000}
+share_ttl=${SHARE_TTL:-10000}
+share_duration=${SHARE_DURATION:-10}
 busy=${BUSY:-4000}
 busy_duration=${BUSY_DURATION:-25} # so that it begins when the renewals are about to
 quiet_duration=${QUIET_DURATION:-20}
@@ -27,7 +32,7 @@ stop=${STOP:-3}
 stop_locks=${STOP_LOCKS:-10000}
 stop_ttl=${STOP_TTL:-10000}
 stop_duration=${STOP_DURATION:-30} # a third of it is one TTL
-only=${ONLY:-busy quiet stop}
+only=${ONLY:-share busy quiet stop}
 
 log=$(mktemp)
 results=$(mktemp)
@@ -77,6 +82,13 @@ record() {
         "$(field client_cores)" "$(field rss_mb)" "$(field left)" "$(cut -d ' ' -f 1 /proc/loadavg)"
 }
 
+run_share() {
+    hold "$share_locks" "$share_ttl" "$share_duration"
+    record share "$(field script_calls_per_s | awk '{ printf "%.1f", $1 }')"
+    echo "key $(awk -v us="$(field script_us_per_s)" -v renewals="$(field renewals_per_s)" \
+        'BEGIN { printf "%.1f", us / renewals }')" >>"$results"
+}
+
 run_busy() {
     hold "$locks" "$ttl" "$busy_duration" --busy "$busy"
     record busy "$(field lost)"
@@ -102,11 +114,12 @@ run_stop() {
         -v before="$(field client_cores_before)" 'BEGIN { printf "%.2f", stopped / before }')"
 }
 
-echo 'busy: locks lost; alone, quiet: ms late; stop: CPU ratio'
+echo 'share: script calls/s; busy: locks lost; alone, quiet: ms late; stop: CPU ratio'
 run=0
 while [ "$run" -lt "$runs" ]; do
     for kind in $only; do
         case $kind in
+        share) run_share ;;
         busy) run_busy ;;
         quiet) run_quiet ;;
         stop) run_stop ;;
@@ -148,6 +161,7 @@ judge() {
 echo
 for kind in $only; do
     case $kind in
+    share) judge "$(worst share)" 15 "share  $share_locks locks, TTL $share_ttl ms: script calls a second at a master, worst of $runs ($(median key) us a key)" ;;
     busy) judge "$(worst busy)" 0 "busy   $locks locks, TTL $ttl ms, loop busy for $busy ms: lost, worst of $runs" ;;
     quiet) judge "$(median quiet)" 20 "quiet  $locks locks, TTL $ttl ms: worst lateness of a 10 ms timer in ms, median of $runs (the client worked for $(median work) of them; $(median alone) with one lock)" ;;
     stop) judge "$(median stop)" 2.0 "stop   $stop_locks locks, TTL $stop_ttl ms, $stop of $nodes masters stop: CPU ratio, median of $runs" ;;

@@ -22,6 +22,8 @@ static void test_locks_are_held_and_counted(void **state) {
     assert_true(bench_integer(object, "left") >= 0);
     assert_true(bench_real(object, "timer_late_work_ms") >= 0);
     assert_true(bench_real(object, "renewals_per_s") >= 0);
+    assert_true(bench_real(object, "script_calls_per_s") >= 0);
+    assert_true(bench_real(object, "script_us_per_s") >= 0);
     for (size_t i = 0; i < COUNT_OF(reals); i++) {
         assert_true(bench_real(object, reals[i]) > 0);
     }
@@ -67,10 +69,21 @@ static void test_locks_are_held_by_way_of_the_relay(void **state) {
 }
 
 static void test_the_text_has_the_same_names(void **state) {
-    static const char *const names[] = {
-        "held",       "lost",   "renewals_per_s",    "client_cores",      "rss_mb",
-        "ttl_ms",     "left",   "timer_late_ms p50", "timer_late_ms p99", "timer_late_ms max",
-        "duration_s", "errors", "seconds_to_acquire"};
+    static const char *const names[] = {"held",
+                                        "lost",
+                                        "renewals_per_s",
+                                        "client_cores",
+                                        "rss_mb",
+                                        "script_calls_per_s",
+                                        "script_us_per_s",
+                                        "ttl_ms",
+                                        "left",
+                                        "timer_late_ms p50",
+                                        "timer_late_ms p99",
+                                        "timer_late_ms max",
+                                        "duration_s",
+                                        "errors",
+                                        "seconds_to_acquire"};
     char output[BENCH_OUTPUT_SIZE];
 
     (void)state;
