@@ -3,6 +3,8 @@
 #include "base/nanos.h"
 #include "core/backoff.h"
 
+#include <stdbool.h>
+
 /* The longest grain. */
 #define GRAIN_MAX (10 * NANOS_PER_MS)
 
@@ -19,8 +21,7 @@ uint64_t renewal_interval(uint64_t ttl) {
     return nanos_max(third - third % grain(ttl), 1);
 }
 
-/* Returns a bound on the time by which rounding down makes an instant early; it is never reached.
- */
+/* Returns a bound, never reached, on the time by which rounding down makes an instant early. */
 static uint64_t early_most(uint64_t ttl) {
     return renewal_interval(ttl) / TICKS_LEAST + grain(ttl);
 }
@@ -31,21 +32,18 @@ static uint64_t round_down(uint64_t at, uint64_t ttl, const struct ticks *ticks)
 }
 
 uint64_t renewal_draw_phase(uint64_t start, uint64_t ttl, uint64_t *seed) {
-    return nanos_add(start, backoff_random(seed) % renewal_interval(ttl));
+    return nanos_add(start + early_most(ttl), 1 + backoff_random(seed) % renewal_interval(ttl));
 }
 
 uint64_t renewal_next(uint64_t *phase, uint64_t ttl, uint64_t start, const struct ticks *ticks) {
-    uint64_t interval = renewal_interval(ttl);
-    /*
-     * A renewal may be early, so an instant shortly after `start` has been served by it. The last
-     * instant of the lock that is early enough even so, once it is rounded down, is the next one.
-     */
-    uint64_t last = nanos_add(start, interval + early_most(ttl));
-    uint64_t span = nanos_sub(last, *phase);
+    uint64_t interval = renewal_interval(ttl), early = early_most(ttl);
+    /* An early renewal: that at `start` was for this instant, shortly after it. */
+    bool was_early = *phase >= start && *phase <= start + early;
+    uint64_t span = nanos_sub(start + interval + early, *phase);
     *phase += span - span % interval;
     if (round_down(*phase, ttl, ticks) > start + interval) {
-        /* Only after a late renewal, or if ticks have changed: move rather than renew twice. */
-        *phase -= early_most(ttl);
+        /* Too late. If ticks have changed, the lock moves; otherwise its instant comes soon. */
+        *phase -= was_early ? early : interval;
     }
     return round_down(*phase, ttl, ticks);
 }

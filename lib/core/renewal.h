@@ -18,7 +18,7 @@
 /* Returns the time between two renewals: 1/3 of the TTL, rounded down to a whole grain. */
 uint64_t renewal_interval(uint64_t ttl);
 
-/* Draws the phase of a lock whose round began at `start`. */
+/* Draws the phase of a lock whose round began at `start`, for the first call of renewal_next. */
 uint64_t renewal_draw_phase(uint64_t start, uint64_t ttl, uint64_t *seed);
 
 /*

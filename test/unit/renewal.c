@@ -42,8 +42,9 @@ static void test_phases_are_spread_over_an_interval(void **state) {
         for (uint64_t seed = 0; seed < 100; seed++) {
             uint64_t drawn = seed;
             uint64_t phase = renewal_draw_phase(START, ttls[i], &drawn);
-            assert_int_in_range(phase, START, START + interval - 1);
-            quarters |= 1u << (phase - START) * 4 / interval;
+            uint64_t first = START + interval / TICKS_LEAST + grain_of(ttls[i]) + 1;
+            assert_int_in_range(phase, first, first + interval - 1);
+            quarters |= 1u << (phase - first) * 4 / interval;
         }
         assert_int_equal(quarters, 0xf);
     }
@@ -95,23 +96,17 @@ static void test_a_lock_renews_once_in_an_interval(void **state) {
     }
 }
 
-/* A late lock returns to its tick, or moves to an earlier one if its own would come too soon. */
 static void test_a_late_lock_returns_to_its_tick(void **state) {
     (void)state;
     uint64_t ttl = MS(10000), interval = renewal_interval(ttl);
-    uint64_t early = interval / TICKS_LEAST + MS(10);
     struct ticks ticks = ticks_of(1000, 1);
-    unsigned moved = 0;
     for (uint64_t seed = 0; seed < 1000; seed++) {
         uint64_t drawn = seed;
         uint64_t phase = renewal_draw_phase(START, ttl, &drawn);
         uint64_t first = renewal_next(&phase, ttl, START, &ticks);
         uint64_t next = renewal_next(&phase, ttl, START + MS(5000), &ticks);
-        uint64_t distance = (next + interval - first % interval) % interval;
-        assert_true(distance == 0 || distance >= interval - early - interval / TICKS_LEAST);
-        moved += distance != 0;
+        assert_int_equal((next - first) % interval, 0);
     }
-    assert_int_in_range(moved, 0, 1000 / 10);
 }
 
 /* ---- many locks, with a clock of their own ---- */
@@ -263,7 +258,7 @@ static void test_clients_do_not_renew_in_step(void **state) {
         fleet_finish(&fleet);
     }
     for (unsigned i = 0; i < PARTS; i++) {
-        assert_int_in_range(parts[i], CLIENTS / PARTS / 2, CLIENTS / PARTS * 3 / 2);
+        assert_int_in_range(parts[i], CLIENTS / PARTS * 3 / 4, CLIENTS / PARTS * 5 / 4);
     }
 }
 
