@@ -7,12 +7,9 @@
 #include <stdbool.h>
 
 /*
- * The number of locks in a tick, on average. Their phases are random, so the fullest of these ticks
- * still rarely have more locks than a call may serve (SCRIPT_MAX_KEYS, 64). Inside the bounds the
- * number of ticks stays as it is, because each change moves locks to other ticks.
+ * The most locks in a tick, on average. Their phases are random, so the fullest of these ticks
+ * still rarely have more locks than a call may serve (SCRIPT_MAX_KEYS, 64).
  */
-#define LOCKS_LEAST 28
-#define LOCKS_WANTED 44
 #define LOCKS_MOST 56
 
 /* The longest interval is far shorter, and the sum of an offset and an instant does not wrap. */
@@ -20,15 +17,21 @@
 
 static void fit(struct ticks *ticks) {
     uint64_t count = ticks->count;
-    bool fits = ticks->locks <= LOCKS_MOST * count &&
-                (ticks->locks >= LOCKS_LEAST * count || count == TICKS_LEAST);
+    uint32_t most = ticks->most;
+    /* From half full to full the number of ticks stays: each change moves locks to other ticks. */
+    bool fits =
+        ticks->locks <= most * count && (ticks->locks >= most / 2 * count || count == TICKS_LEAST);
     if (!fits) {
-        ticks->count = (uint32_t)nanos_max(ticks->locks / LOCKS_WANTED, TICKS_LEAST);
+        ticks->count = (uint32_t)nanos_max(ticks->locks / (most - most / 5), TICKS_LEAST);
     }
 }
 
-void ticks_init(struct ticks *ticks, uint64_t *seed) {
-    *ticks = (struct ticks){.offset = backoff_random(seed) % OFFSET_MAX, .count = TICKS_LEAST};
+void ticks_init(struct ticks *ticks, uint32_t max_commands, uint64_t *seed) {
+    /* Each lock of a tick may have to be topped up, by a command of its own. */
+    uint32_t most = max_commands / 4;
+    *ticks = (struct ticks){.offset = backoff_random(seed) % OFFSET_MAX,
+                            .count = TICKS_LEAST,
+                            .most = most < LOCKS_MOST ? most : LOCKS_MOST};
 }
 
 void ticks_add(struct ticks *ticks) {

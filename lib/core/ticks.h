@@ -19,10 +19,14 @@ struct ticks {
     uint64_t offset;
     uint32_t locks; /* number of locks that are held with a watchdog */
     uint32_t count; /* number of ticks in an interval */
+    uint32_t most;  /* the most locks in a tick, on average */
 };
 
-/* Sets up the ticks of a client without locks; draws their offset. */
-void ticks_init(struct ticks *ticks, uint64_t *seed);
+/*
+ * Sets up the ticks of a client without locks, which may have `max_commands` (at least 16) under
+ * way at a node; draws their offset.
+ */
+void ticks_init(struct ticks *ticks, uint32_t max_commands, uint64_t *seed);
 
 /* Counts a lock that begins or ceases to be held with a watchdog. */
 void ticks_add(struct ticks *ticks);

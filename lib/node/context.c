@@ -23,7 +23,7 @@ static void copy_options(struct context *context, const redlock_options *options
 static void init_parts(struct context *context, struct event_base *base, void *client) {
     const redlock_options *options = &context->options;
     context->seed = random_seed();
-    ticks_init(&context->ticks, &context->seed);
+    ticks_init(&context->ticks, options->max_commands, &context->seed);
     event_log_init(&context->event_log, &context->log, clock_glance);
     events_add(&context->events, &context->event_log.sink);
     trace_init(&context->trace, client, options->trace, options->trace_arg);

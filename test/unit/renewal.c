@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define START UINT64_C(1000000000000)
+#define ROOM 65536 /* commands that a client may have under way */
 
 static const uint64_t ttls[] = {MS(1), MS(30), MS(240), MS(1000), MS(10000), MS(3600000)};
 
@@ -18,7 +19,7 @@ static uint64_t grain_of(uint64_t ttl) {
 /* Returns the ticks of a client that holds this many locks. */
 static struct ticks ticks_of(unsigned locks, uint64_t seed) {
     struct ticks ticks;
-    ticks_init(&ticks, &seed);
+    ticks_init(&ticks, ROOM, &seed);
     ticks.locks = locks - 1;
     ticks_add(&ticks);
     return ticks;
@@ -125,7 +126,7 @@ struct fleet {
 
 static void fleet_init(struct fleet *fleet, unsigned most, uint64_t seed) {
     *fleet = (struct fleet){.now = START, .seed = seed};
-    ticks_init(&fleet->ticks, &fleet->seed);
+    ticks_init(&fleet->ticks, ROOM, &fleet->seed);
     fleet->locks = calloc(most, sizeof(*fleet->locks));
     assert_non_null(fleet->locks);
 }
@@ -230,6 +231,26 @@ static void test_growing_costs_few_renewals(void **state) {
     fleet_finish(&fleet);
 }
 
+/* The top-ups of the locks of a tick leave room for other commands. */
+static void test_ticks_are_as_small_as_the_room(void **state) {
+    (void)state;
+    static const uint32_t rooms[] = {16, 64, 128, ROOM, UINT32_MAX};
+    for (size_t i = 0; i < COUNT_OF(rooms); i++) {
+        struct ticks ticks;
+        uint64_t seed = i;
+        ticks_init(&ticks, rooms[i], &seed);
+        for (uint32_t locks = 1; locks <= 5000; locks++) {
+            ticks_add(&ticks);
+            uint64_t each = locks / ticks.count;
+            assert_true(each <= rooms[i] / 4 && each < SCRIPT_MAX_KEYS);
+        }
+        for (uint32_t locks = 5000; locks > 0; locks--) {
+            ticks_remove(&ticks);
+        }
+        assert_int_equal(ticks.count, TICKS_LEAST);
+    }
+}
+
 /* Ticks of different lengths, none later than the locks' own third of the TTL. */
 static void test_locks_with_different_ttls_share_calls(void **state) {
     (void)state;
@@ -307,6 +328,7 @@ int main(void) {
         cmocka_unit_test(test_many_locks_share_few_calls),
         cmocka_unit_test(test_calls_stay_full_as_locks_come_and_go),
         cmocka_unit_test(test_growing_costs_few_renewals),
+        cmocka_unit_test(test_ticks_are_as_small_as_the_room),
         cmocka_unit_test(test_locks_with_different_ttls_share_calls),
         cmocka_unit_test(test_clients_do_not_renew_in_step),
         cmocka_unit_test(test_a_failed_renewal_is_tried_again_after_nearly_half),

@@ -15,7 +15,7 @@
 
 struct lease_terms rig_terms(void) {
     static uint64_t seed; /* of leases without a rig */
-    static struct ticks ticks = {.locks = OTHER_LOCKS, .count = TICKS_LEAST};
+    static struct ticks ticks = {.locks = OTHER_LOCKS, .count = TICKS_LEAST, .most = 56};
     static const struct patience patience = {.least = MS(50), .most = MS(50)};
     return (struct lease_terms){.seed = &seed,
                                 .ticks = &ticks,
@@ -175,7 +175,7 @@ void rig_start_at(struct rig *rig, const struct lease_terms *terms, struct quoru
     rig->terms.seed = &rig->seed;
     rig->seed = seed;
     rig->terms.ticks = &rig->ticks;
-    rig->ticks = (struct ticks){.offset = seed * MS(7), .locks = OTHER_LOCKS, .count = TICKS_LEAST};
+    rig->ticks = (struct ticks){.offset = seed * MS(7), .locks = OTHER_LOCKS, .count = TICKS_LEAST, .most = 56};
     lease_start(&rig->lease, &rig->terms, lists.now | lists.next, 0, rig->now);
     lease_begin(&rig->lease, rig->now, &rig->update);
     carry_out(rig, LEASE_ACQUIRING);
