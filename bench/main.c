@@ -1,13 +1,15 @@
 /*
  * redlock-bench: measures uncontended cycles of acquire and release on independent Redis masters,
- * many held locks, or keys for which many contenders compete.
+ * many held locks, keys for which many contenders compete, or cycles while other clients wait.
  */
 #include "clock.h"
 #include "contend.h"
 #include "crew.h"
+#include "crowd.h"
 #include "held.h"
 #include "load.h"
 #include "measure.h"
+#include "mixed.h"
 #include "options.h"
 #include "relay.h"
 #include "report.h"
@@ -118,6 +120,32 @@ static int cycle_and_report(struct event_base *base, const struct options *optio
     return outcome == 0 && result.errors == 0 && result.cycles > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int mix_and_report(struct event_base *base, const struct options *options,
+                          const struct nodes *nodes) {
+    const struct mixed_settings settings = {
+        .masters = servers_masters(nodes->servers),
+        .cycles =
+            {
+                .nodes = nodes->uris,
+                .node_count = nodes->count,
+                .servers = nodes->servers,
+                .in_flight = options->in_flight,
+                .duration_s = options->duration_s,
+                .ttl_ms = options->ttl_ms,
+                .fenced = options->fenced,
+            },
+        .waiters = options->mixed,
+    };
+    struct mixed_result result;
+    int reported;
+
+    if (mixed_run(base, &settings, &result) != 0) {
+        return EXIT_FAILURE;
+    }
+    reported = report_mixed(options, &settings, &result);
+    return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int run_mode(struct event_base *base, const struct options *options,
                     const struct nodes *nodes) {
     if (options->contend) {
@@ -125,6 +153,9 @@ static int run_mode(struct event_base *base, const struct options *options,
     }
     if (options->held > 0) {
         return hold_and_report(base, options, nodes);
+    }
+    if (options->mixed > 0) {
+        return mix_and_report(base, options, nodes);
     }
     return cycle_and_report(base, options, nodes);
 }
@@ -150,10 +181,17 @@ static int run_relayed(struct event_base *base, const struct options *options,
 
 static int run(struct event_base *base, const struct options *options) {
     struct nodes nodes = {.uris = options->nodes, .count = options->node_count};
+    size_t connections = 0;
     int outcome;
 
+    if (options->mixed > 0) {
+        if (!crowd_raise_limit("--mixed", options->mixed)) {
+            return EXIT_FAILURE;
+        }
+        connections = crowd_connections(options->mixed);
+    }
     if (options->spawn > 0) {
-        nodes.servers = servers_start(options->spawn, options->null_masters);
+        nodes.servers = servers_start(options->spawn, options->null_masters, connections);
         if (nodes.servers == NULL) {
             return EXIT_FAILURE;
         }

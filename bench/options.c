@@ -21,6 +21,7 @@
 #define MAX_PROCESSES 256
 #define MAX_HOLD_US 60000000
 #define MAX_RATE 10000000
+#define MAX_CROWD 10000
 #define MAX_THREADS 256
 #define MAX_KEYS 10000000
 #define MAX_EXPONENT 10
@@ -38,10 +39,13 @@ static const char help[] =
     "Usage: redlock-bench --spawn N | --nodes URI,URI,... [options]\n"
     "       redlock-bench --spawn N --held LOCKS [options]\n"
     "       redlock-bench --spawn N | --nodes URI,URI,... --contend [options]\n"
+    "       redlock-bench --spawn N --mixed WAITERS [options]\n"
     "\n"
     "Measures uncontended cycles of acquire and release, each lock on a key of its own; or what "
     "it\n"
-    "costs to hold many locks that renew themselves; or how contended keys are handed over.\n"
+    "costs to hold many locks that renew themselves; or how contended keys are handed over; or "
+    "how\n"
+    "cycles slow down while other clients wait.\n"
     "\n"
     "  --spawn N         start N throwaway masters on this machine\n"
     "  --null-masters    those cost next to nothing, store nothing, and grant everything\n"
@@ -88,7 +92,13 @@ static const char help[] =
     "  --keys K          keys (default 1)\n"
     "  --hold-us H       hold each for H microseconds (default 1000)\n"
     "  --poll            contenders retry until they get the lock, instead of queueing\n"
-    "  --ttl, --fenced   as above\n";
+    "  --ttl, --fenced   as above\n"
+    "\n"
+    "Cycles beside waiters:\n"
+    "  --mixed WAITERS   measure cycles before, while and after so many other clients wait for a\n"
+    "                    key that no cycle uses; medians of five rounds\n"
+    "  --in-flight, --ttl, --fenced\n"
+    "                    as above\n";
 
 static const struct option known[] = {
     {"spawn", required_argument, NULL, 's'},
@@ -115,6 +125,7 @@ static const struct option known[] = {
     {"rtt", required_argument, NULL, 'R'},
     {"jitter", required_argument, NULL, 'J'},
     {"late", required_argument, NULL, 'L'},
+    {"mixed", required_argument, NULL, 'x'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -428,6 +439,16 @@ static bool parse_contend_option(struct options *options, int option) {
     }
 }
 
+static bool parse_crowd_option(struct options *options, int option) {
+    switch (option) {
+    case 'x':
+        options->mixed = parse_count("--mixed", optarg, MAX_CROWD);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void parse_option(struct options *options, int option, int argc, char **argv) {
     if (option == 'h') {
         fputs(help, stdout);
@@ -439,7 +460,7 @@ static void parse_option(struct options *options, int option, int argc, char **a
     }
     if (!parse_shared_option(options, option) && !parse_relay_option(options, option) &&
         !parse_cycles_option(options, option, argc, argv) && !parse_held_option(options, option) &&
-        !parse_contend_option(options, option)) {
+        !parse_contend_option(options, option) && !parse_crowd_option(options, option)) {
         options_refuse("cannot use these arguments"); /* getopt has printed the invalid argument */
     }
 }

@@ -41,6 +41,8 @@ struct options {
     struct keys_spec spread; /* distribution of the cycles' keys */
     const char *spread_text; /* as given; NULL: not given */
 
+    size_t mixed; /* number of clients that wait beside the cycles; 0: another mode */
+
     bool contend;
     bool poll;
     size_t clients; /* number of contenders */

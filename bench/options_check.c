@@ -3,21 +3,36 @@
 #include <inttypes.h>
 
 /* The modes, as bits. */
-enum mode { CYCLES = 1, HELD = 2, CONTEND = 4 };
+enum mode { CYCLES = 1, HELD = 2, CONTEND = 4, MIXED = 8 };
 
 static enum mode mode_of(const struct options *options) {
     if (options->contend) {
         return CONTEND;
     }
-    return options->held > 0 ? HELD : CYCLES;
+    if (options->held > 0) {
+        return HELD;
+    }
+    return options->mixed > 0 ? MIXED : CYCLES;
+}
+
+/* Returns the option that selects a mode other than CYCLES. */
+static const char *option_of(unsigned mode) {
+    switch (mode) {
+    case HELD:
+        return "--held";
+    case MIXED:
+        return "--mixed";
+    default:
+        return "--contend";
+    }
 }
 
 /* Refuses an option that the mode does not have. */
 static _Noreturn void refuse_use(enum mode mode, const char *option, unsigned modes) {
     if (mode == CYCLES) {
-        options_refuse("%s goes with %s alone", option, modes == HELD ? "--held" : "--contend");
+        options_refuse("%s goes with %s alone", option, option_of(modes));
     }
-    options_refuse("%s does not go with %s", option, mode == HELD ? "--held" : "--contend");
+    options_refuse("%s does not go with %s", option, option_of(mode));
 }
 
 static void refuse_both(const char *option, const char *other, bool is_given) {
@@ -35,12 +50,13 @@ void options_check_uses(const struct options *options) {
     } uses[] = {
         {"--nodes", options->nodes != NULL, CYCLES | CONTEND},
         {"--null-masters", options->null_masters, CYCLES},
-        {"--in-flight", options->in_flight > 0, CYCLES},
+        {"--in-flight", options->in_flight > 0, CYCLES | MIXED},
         {"--cycles", options->cycles > 0, CYCLES},
         {"--rate", options->rate > 0, CYCLES},
         {"--mode", options->mode != REDLOCK_EXCLUSIVE, CYCLES},
         {"--threads", options->threads > 0, CYCLES},
         {"--floor", options->load != LOAD_REDLOCK, CYCLES},
+        {"--rtt, --jitter or --late", options->relayed, CYCLES | HELD | CONTEND},
         {"--held", options->held > 0, HELD},
         {"--busy", options->busy_ms > 0, HELD},
         {"--stop", options->stop > 0, HELD},
@@ -50,6 +66,7 @@ void options_check_uses(const struct options *options) {
         {"--keys with a distribution", options->spread_text != NULL, CYCLES},
         {"--hold-us", options->is_hold_given, CYCLES | CONTEND},
         {"--poll", options->poll, CONTEND},
+        {"--mixed", options->mixed > 0, MIXED},
     };
 
     for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
@@ -148,6 +165,8 @@ void options_check_values(const struct options *options) {
         break;
     case CONTEND:
         check_contend(options);
+        break;
+    case MIXED:
         break;
     }
 }

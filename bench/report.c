@@ -194,6 +194,33 @@ static json_t *contend_to_json(const struct contend_settings *settings,
                      "errors", (json_int_t)result->errors);
 }
 
+static json_t *mixed_setting_to_json(const struct mixed_settings *settings) {
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b}", "kind", "mixed", "nodes",
+                     (json_int_t)settings->cycles.node_count, "waiters",
+                     (json_int_t)settings->waiters, "in_flight",
+                     (json_int_t)settings->cycles.in_flight, "ttl_ms",
+                     (json_int_t)settings->cycles.ttl_ms, "fenced", settings->cycles.fenced);
+}
+
+/* Returns one number for each stretch from `first` on. */
+static json_t *stretches_to_json(const double numbers[MIXED_STRETCHES], enum mixed_stretch first) {
+    static const char *const names[MIXED_STRETCHES] = {"before", "waiting", "after"};
+    json_t *object = json_object();
+
+    for (size_t i = first; i < MIXED_STRETCHES; i++) {
+        json_object_set_new(object, names[i], real_or_null(numbers[i]));
+    }
+    return object;
+}
+
+static json_t *mixed_to_json(const struct mixed_result *result) {
+    return json_pack("{s:o, s:o, s:o, s:I}", "cycles_per_s",
+                     stretches_to_json(result->cycles_per_s, MIXED_BEFORE), "ratio",
+                     stretches_to_json(result->ratio, MIXED_WAITING), "masters_cpu_us_per_cycle",
+                     stretches_to_json(result->masters_cpu_us, MIXED_BEFORE), "errors",
+                     (json_int_t)result->errors);
+}
+
 static const char *null_in_words(const char *name) {
     return strcmp(name, "fairness") == 0 ? "one got none" : "none";
 }
@@ -283,4 +310,9 @@ int report_held(const struct options *options, const struct held_settings *setti
 int report_contend(const struct options *options, const struct contend_settings *settings,
                    const struct contend_result *result) {
     return print_result(options, contest_to_json(settings), contend_to_json(settings, result));
+}
+
+int report_mixed(const struct options *options, const struct mixed_settings *settings,
+                 const struct mixed_result *result) {
+    return print_result(options, mixed_setting_to_json(settings), mixed_to_json(result));
 }

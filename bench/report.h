@@ -5,6 +5,7 @@
 #include "contend.h"
 #include "held.h"
 #include "measure.h"
+#include "mixed.h"
 #include "options.h"
 
 /*
@@ -17,5 +18,7 @@ int report_held(const struct options *options, const struct held_settings *setti
                 const struct held_result *result);
 int report_contend(const struct options *options, const struct contend_settings *settings,
                    const struct contend_result *result);
+int report_mixed(const struct options *options, const struct mixed_settings *settings,
+                 const struct mixed_result *result);
 
 #endif

@@ -5,6 +5,7 @@
 #include "nulls.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -14,14 +15,22 @@ struct servers {
     struct nulls *nulls;     /* NULL: real masters */
 };
 
-struct servers *servers_start(size_t count, bool null_masters) {
+static struct masters *start_masters(size_t count, size_t connections) {
+    char number[24];
+    const char *const arguments[] = {"--maxclients", number, NULL};
+
+    snprintf(number, sizeof(number), "%zu", connections);
+    return masters_start(count, connections > 0 ? arguments : NULL);
+}
+
+struct servers *servers_start(size_t count, bool null_masters, size_t connections) {
     struct servers *servers = memory_take(1, sizeof(*servers));
 
     servers->count = count;
     if (null_masters) {
         servers->nulls = nulls_start(count);
     } else {
-        servers->masters = masters_start(count, NULL);
+        servers->masters = start_masters(count, connections);
     }
     if (servers->nulls == NULL && servers->masters == NULL) {
         free(servers);

@@ -8,8 +8,11 @@
 struct masters;
 struct servers;
 
-/* Starts `count` masters. Returns NULL on failure, after a message on stderr. */
-struct servers *servers_start(size_t count, bool null_masters);
+/*
+ * Starts `count` masters; real ones admit `connections` connections each, 0: their default. Returns
+ * NULL on failure, after a message on stderr.
+ */
+struct servers *servers_start(size_t count, bool null_masters, size_t connections);
 void servers_finish(struct servers *servers); /* NULL is allowed */
 
 size_t servers_count(const struct servers *servers);

@@ -18,6 +18,14 @@ static const char count_keys[] = "local count = 0 "
                                  "end "
                                  "return count";
 
+/* Counts the entries of the wait queues of these keys. */
+static const char count_entries[] = "local count = 0 "
+                                    "for _, queue in ipairs(redis.call('keys', "
+                                    "    'redlock-bench:*::queue')) do "
+                                    "  count = count + redis.call('zcard', queue) "
+                                    "end "
+                                    "return count";
+
 /* Adds the calls and the time of `command`; nothing if it is not listed, because it never ran. */
 static void add_command(const char *statistics, const char *command, uint64_t *calls,
                         uint64_t *us) {
@@ -45,6 +53,10 @@ struct tally tally_read(struct masters *masters, size_t index) {
     add_command(statistics, "evalsha", &tally.script_calls, &tally.script_us);
     free(statistics);
     return tally;
+}
+
+uint64_t tally_queued(struct masters *masters, size_t index) {
+    return (uint64_t)masters_query_integer(masters, index, "EVAL %s 0", count_entries);
 }
 
 uint64_t tally_keys_left(struct masters *masters, size_t index) {

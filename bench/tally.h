@@ -26,4 +26,9 @@ struct tally tally_read(struct masters *masters, size_t index);
  */
 uint64_t tally_keys_left(struct masters *masters, size_t index);
 
+/*
+ * Returns the number of entries in the wait queues of the benchmark's keys at one master.
+ */
+uint64_t tally_queued(struct masters *masters, size_t index);
+
 #endif

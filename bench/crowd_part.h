@@ -1,0 +1,35 @@
+/* The part of a crowd that one process has: its clients and what they do. */
+#ifndef BENCH_CROWD_PART_H
+#define BENCH_CROWD_PART_H
+
+#include "crowd.h"
+#include "load.h"
+#include "workers.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Memory shared by the processes of a crowd and the benchmark. */
+struct crowd_board {
+    atomic_int wanted;     /* enum crowd_state */
+    atomic_size_t reached; /* number of processes in the wanted state */
+    atomic_bool has_failed;
+};
+
+/* What all parts know. Lives in the memory that they inherit by fork(). */
+struct crowd_plan {
+    const char *const *nodes;
+    size_t node_count;
+    size_t clients;
+    size_t part_clients; /* number of clients of each part; the last one may have less */
+    size_t guarded;      /* number of keys that the first part's guard holds */
+    char (*own_keys)[LOAD_KEY_SIZE]; /* a key of each client */
+    char (*guarded_keys)[LOAD_KEY_SIZE];
+    struct crowd_board *board;
+};
+
+/* Runs a part until the order to end. Returns the exit status of its process. */
+int crowd_part_run(const struct crowd_plan *plan, size_t index, struct workers_orders orders);
+
+#endif
