@@ -30,7 +30,6 @@
 
 struct crowd {
     struct event_base *base;
-    struct crowd_settings settings;
     struct crowd_plan plan;
     size_t parts;
     struct workers *workers;
@@ -71,9 +70,14 @@ static int work(size_t index, struct workers_orders orders, void *arg) {
     return crowd_part_run(&crowd->plan, index, orders);
 }
 
-/* Runs the loop for a moment, so that it handles signals. */
-static void rest(const struct crowd *crowd) {
-    struct timeval interval = clock_interval(POLL_S);
+/* Returns false, after a message, if a process has ended or a client has failed. */
+static bool is_well(const struct crowd *crowd) {
+    return workers_reap(crowd->workers) && !crowd->plan.board->has_failed;
+}
+
+/* Runs the loop for a time, so that it handles signals. */
+static void rest(const struct crowd *crowd, double seconds) {
+    struct timeval interval = clock_interval(seconds);
 
     event_base_loopexit(crowd->base, &interval);
     event_base_dispatch(crowd->base);
@@ -83,18 +87,18 @@ static void rest(const struct crowd *crowd) {
 static bool wait_until(struct crowd *crowd, bool (*holds)(const struct crowd *crowd),
                        const char *what) {
     uint64_t limit_ns =
-        (uint64_t)((LIMIT_S + LIMIT_CLIENT_S * (double)crowd->settings.clients) * 1e9);
+        (uint64_t)((LIMIT_S + LIMIT_CLIENT_S * (double)crowd->plan.settings.clients) * 1e9);
     uint64_t began_ns = clock_now_ns();
 
     while (!holds(crowd)) {
-        if (!workers_reap(crowd->workers) || crowd->plan.board->has_failed) {
+        if (!is_well(crowd)) {
             return false;
         }
         if (clock_now_ns() - began_ns > limit_ns) {
             fprintf(stderr, "redlock-bench: some clients %s\n", what);
             return false;
         }
-        rest(crowd);
+        rest(crowd, POLL_S);
     }
     return true;
 }
@@ -109,10 +113,14 @@ static bool are_gone(const struct crowd *crowd) {
 
 /* Returns whether as many requests queue at each master as the wanted state has. */
 static bool do_queue(const struct crowd *crowd) {
-    size_t queued = crowd->plan.board->wanted == CROWD_WAITING ? crowd->settings.clients : 0;
+    size_t queued = crowd->plan.board->wanted == CROWD_WAITING ? crowd->plan.settings.clients : 0;
 
+    /* A master that was killed has no queue to look at. */
+    if (crowd->plan.board->wanted == CROWD_CUT) {
+        return true;
+    }
     for (size_t i = 0; i < crowd->plan.node_count; i++) {
-        if (tally_queued(crowd->settings.masters, i) != queued) {
+        if (tally_queued(crowd->plan.settings.masters, i) != queued) {
             return false;
         }
     }
@@ -140,17 +148,15 @@ static struct crowd_board *create_board(void) {
     return board;
 }
 
-static void make_plan(struct crowd *crowd) {
-    const struct crowd_settings *settings = &crowd->settings;
+static void make_plan(struct crowd *crowd, const struct crowd_settings *settings) {
     size_t nodes = masters_count(settings->masters);
     size_t most = (descriptor_limit() - SPARE_DESCRIPTORS) / (nodes * CONNECTIONS);
 
     most = most > 1 ? most - 1 : 1; /* the guard */
     crowd->parts = (settings->clients + most - 1) / most;
     crowd->plan = (struct crowd_plan){
-        .nodes = settings->nodes,
+        .settings = *settings,
         .node_count = nodes,
-        .clients = settings->clients,
         .part_clients = (settings->clients + crowd->parts - 1) / crowd->parts,
         .guarded = settings->same_key ? 1 : settings->clients,
         .board = create_board(),
@@ -171,8 +177,7 @@ struct crowd *crowd_start(struct event_base *base, const struct crowd_settings *
     struct crowd *crowd = memory_take(1, sizeof(*crowd));
 
     crowd->base = base;
-    crowd->settings = *settings;
-    make_plan(crowd);
+    make_plan(crowd, settings);
     crowd->workers = workers_start(crowd->parts, work, crowd);
     if (crowd->workers == NULL || !wait_until(crowd, have_reached, "do not connect")) {
         destroy(crowd);
@@ -188,11 +193,27 @@ bool crowd_enter(struct crowd *crowd, enum crowd_state state) {
            wait_until(crowd, do_queue, "do not get into the queue, or out of it");
 }
 
+bool crowd_rest(struct crowd *crowd, double seconds) {
+    rest(crowd, seconds);
+    return is_well(crowd);
+}
+
+struct crowd_counts crowd_counts(const struct crowd *crowd) {
+    const struct crowd_board *board = crowd->plan.board;
+
+    return (struct crowd_counts){
+        .cycles = board->cycles,
+        .skipped = board->skipped,
+        .lost = board->lost,
+        .errors = board->errors,
+    };
+}
+
 bool crowd_finish(struct crowd *crowd) {
-    bool is_well;
+    bool have_ended;
 
     workers_end(crowd->workers);
-    is_well = wait_until(crowd, are_gone, "do not close");
+    have_ended = wait_until(crowd, are_gone, "do not close");
     destroy(crowd);
-    return is_well;
+    return have_ended;
 }

@@ -1,11 +1,13 @@
 /*
  * redlock-bench: measures uncontended cycles of acquire and release on independent Redis masters,
- * many held locks, keys for which many contenders compete, or cycles while other clients wait.
+ * many held locks, keys for which many contenders compete, cycles while other clients wait, or many
+ * clients.
  */
 #include "clock.h"
 #include "contend.h"
 #include "crew.h"
 #include "crowd.h"
+#include "fleet.h"
 #include "held.h"
 #include "load.h"
 #include "measure.h"
@@ -146,6 +148,27 @@ static int mix_and_report(struct event_base *base, const struct options *options
     return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int launch_and_report(struct event_base *base, const struct options *options,
+                             const struct nodes *nodes) {
+    const struct fleet_settings settings = {
+        .masters = servers_masters(nodes->servers),
+        .nodes = nodes->uris,
+        .clients = options->fleet,
+        .working_percent = options->working,
+        .rate = options->rate,
+        .ttl_ms = options->ttl_ms,
+        .duration_s = options->duration_s,
+    };
+    struct fleet_result result;
+    int reported;
+
+    if (fleet_run(base, &settings, &result) != 0) {
+        return EXIT_FAILURE;
+    }
+    reported = report_fleet(options, &settings, &result);
+    return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int run_mode(struct event_base *base, const struct options *options,
                     const struct nodes *nodes) {
     if (options->contend) {
@@ -156,6 +179,9 @@ static int run_mode(struct event_base *base, const struct options *options,
     }
     if (options->mixed > 0) {
         return mix_and_report(base, options, nodes);
+    }
+    if (options->fleet > 0) {
+        return launch_and_report(base, options, nodes);
     }
     return cycle_and_report(base, options, nodes);
 }
@@ -181,14 +207,12 @@ static int run_relayed(struct event_base *base, const struct options *options,
 
 static int run(struct event_base *base, const struct options *options) {
     struct nodes nodes = {.uris = options->nodes, .count = options->node_count};
-    size_t connections = 0;
+    size_t crowd = options->mixed + options->fleet; /* one of both is 0 */
+    size_t connections = crowd > 0 ? crowd_connections(crowd) : 0;
     int outcome;
 
-    if (options->mixed > 0) {
-        if (!crowd_raise_limit("--mixed", options->mixed)) {
-            return EXIT_FAILURE;
-        }
-        connections = crowd_connections(options->mixed);
+    if (crowd > 0 && !crowd_raise_limit(options->mixed > 0 ? "--mixed" : "--fleet", crowd)) {
+        return EXIT_FAILURE;
     }
     if (options->spawn > 0) {
         nodes.servers = servers_start(options->spawn, options->null_masters, connections);

@@ -40,6 +40,7 @@ static const char help[] =
     "       redlock-bench --spawn N --held LOCKS [options]\n"
     "       redlock-bench --spawn N | --nodes URI,URI,... --contend [options]\n"
     "       redlock-bench --spawn N --mixed WAITERS [options]\n"
+    "       redlock-bench --spawn N --fleet CLIENTS [options]\n"
     "\n"
     "Measures uncontended cycles of acquire and release, each lock on a key of its own; or what "
     "it\n"
@@ -98,7 +99,14 @@ static const char help[] =
     "  --mixed WAITERS   measure cycles before, while and after so many other clients wait for a\n"
     "                    key that no cycle uses; medians of five rounds\n"
     "  --in-flight, --ttl, --fenced\n"
-    "                    as above\n";
+    "                    as above\n"
+    "\n"
+    "Many clients:\n"
+    "  --fleet CLIENTS   measure what so many clients cost a master: to connect, idle, working,\n"
+    "                    holding, waiting, idle after that, and when the master restarts\n"
+    "  --working PERCENT share of the clients that work (default 100)\n"
+    "  --rate R          cycles per second of each client that works (default 1)\n"
+    "  --ttl             as above\n";
 
 static const struct option known[] = {
     {"spawn", required_argument, NULL, 's'},
@@ -126,6 +134,8 @@ static const struct option known[] = {
     {"jitter", required_argument, NULL, 'J'},
     {"late", required_argument, NULL, 'L'},
     {"mixed", required_argument, NULL, 'x'},
+    {"fleet", required_argument, NULL, 'l'},
+    {"working", required_argument, NULL, 'w'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -444,6 +454,12 @@ static bool parse_crowd_option(struct options *options, int option) {
     case 'x':
         options->mixed = parse_count("--mixed", optarg, MAX_CROWD);
         return true;
+    case 'l':
+        options->fleet = parse_count("--fleet", optarg, MAX_CROWD);
+        return true;
+    case 'w':
+        options->working = parse_count("--working", optarg, 100);
+        return true;
     default:
         return false;
     }
@@ -479,6 +495,10 @@ static void set_defaults(struct options *options) {
     options->processes = or_default(options->processes, 1);
     options->keys = or_default(options->keys, 1);
     options->threads = or_default(options->threads, 1);
+    options->working = or_default(options->working, 100);
+    if (options->fleet > 0) {
+        options->rate = or_default(options->rate, 1);
+    }
     if (options->contend && !options->is_hold_given) {
         options->hold_us = DEFAULT_HOLD_US;
     }

@@ -35,13 +35,16 @@ struct options {
     size_t stop;      /* number of masters to stop; 0: none */
     bool fenced;
 
-    size_t rate; /* cycles per second; 0: closed loop */
+    size_t rate; /* cycles per second, of each client in a fleet; 0: closed loop */
     redlock_mode mode;
     size_t threads;
     struct keys_spec spread; /* distribution of the cycles' keys */
     const char *spread_text; /* as given; NULL: not given */
 
     size_t mixed; /* number of clients that wait beside the cycles; 0: another mode */
+
+    size_t fleet;   /* number of clients; 0: another mode */
+    size_t working; /* percentage of them that works */
 
     bool contend;
     bool poll;

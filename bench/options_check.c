@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 /* The modes, as bits. */
-enum mode { CYCLES = 1, HELD = 2, CONTEND = 4, MIXED = 8 };
+enum mode { CYCLES = 1, HELD = 2, CONTEND = 4, MIXED = 8, FLEET = 16 };
 
 static enum mode mode_of(const struct options *options) {
     if (options->contend) {
@@ -11,6 +11,9 @@ static enum mode mode_of(const struct options *options) {
     }
     if (options->held > 0) {
         return HELD;
+    }
+    if (options->fleet > 0) {
+        return FLEET;
     }
     return options->mixed > 0 ? MIXED : CYCLES;
 }
@@ -22,6 +25,8 @@ static const char *option_of(unsigned mode) {
         return "--held";
     case MIXED:
         return "--mixed";
+    case FLEET:
+        return "--fleet";
     default:
         return "--contend";
     }
@@ -52,7 +57,7 @@ void options_check_uses(const struct options *options) {
         {"--null-masters", options->null_masters, CYCLES},
         {"--in-flight", options->in_flight > 0, CYCLES | MIXED},
         {"--cycles", options->cycles > 0, CYCLES},
-        {"--rate", options->rate > 0, CYCLES},
+        {"--rate", options->rate > 0, CYCLES | FLEET},
         {"--mode", options->mode != REDLOCK_EXCLUSIVE, CYCLES},
         {"--threads", options->threads > 0, CYCLES},
         {"--floor", options->load != LOAD_REDLOCK, CYCLES},
@@ -66,7 +71,10 @@ void options_check_uses(const struct options *options) {
         {"--keys with a distribution", options->spread_text != NULL, CYCLES},
         {"--hold-us", options->is_hold_given, CYCLES | CONTEND},
         {"--poll", options->poll, CONTEND},
+        {"--fenced", options->fenced, CYCLES | HELD | CONTEND | MIXED},
         {"--mixed", options->mixed > 0, MIXED},
+        {"--fleet", options->fleet > 0, FLEET},
+        {"--working", options->working > 0, FLEET},
     };
 
     for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
@@ -167,6 +175,7 @@ void options_check_values(const struct options *options) {
         check_contend(options);
         break;
     case MIXED:
+    case FLEET:
         break;
     }
 }

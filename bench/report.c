@@ -221,6 +221,48 @@ static json_t *mixed_to_json(const struct mixed_result *result) {
                      (json_int_t)result->errors);
 }
 
+static json_t *fleet_setting_to_json(const struct fleet_settings *settings) {
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f}", "kind", "fleet", "nodes",
+                     (json_int_t)masters_count(settings->masters), "clients",
+                     (json_int_t)settings->clients, "working_percent",
+                     (json_int_t)settings->working_percent, "rate", (json_int_t)settings->rate,
+                     "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s", settings->duration_s);
+}
+
+/* Returns a cost in all. */
+static json_t *cost_to_json(const struct fleet_cost *cost) {
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "seconds", cost->seconds, "commands",
+                     cost->commands, "bytes_in", cost->bytes_in, "bytes_out", cost->bytes_out,
+                     "cpu_us", cost->cpu_us);
+}
+
+/* Returns the cost of a state per second. */
+static json_t *state_to_json(const struct fleet_result *result, size_t state) {
+    const struct fleet_cost *cost = &result->states[state];
+
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:o}", "commands_per_s",
+                     cost->commands / cost->seconds, "bytes_in_per_s",
+                     cost->bytes_in / cost->seconds, "bytes_out_per_s",
+                     cost->bytes_out / cost->seconds, "cpu_us_per_s", cost->cpu_us / cost->seconds,
+                     "connections", result->connections[state], "connection_bytes",
+                     real_or_null(result->connection_bytes[state]));
+}
+
+static json_t *fleet_to_json(const struct fleet_result *result) {
+    static const char *const names[FLEET_STATES] = {"idle", "working", "holding", "waiting",
+                                                    "waited"};
+    json_t *object = json_pack("{s:o}", "connect", cost_to_json(&result->connecting));
+
+    for (size_t i = 0; i < FLEET_STATES; i++) {
+        json_object_set_new(object, names[i], state_to_json(result, i));
+    }
+    return merge(object,
+                 json_pack("{s:o, s:I, s:I, s:I, s:I}", "restart", cost_to_json(&result->restart),
+                           "cycles", (json_int_t)result->cycles, "skipped",
+                           (json_int_t)result->skipped, "lost", (json_int_t)result->lost, "errors",
+                           (json_int_t)result->errors));
+}
+
 static const char *null_in_words(const char *name) {
     return strcmp(name, "fairness") == 0 ? "one got none" : "none";
 }
@@ -315,4 +357,9 @@ int report_contend(const struct options *options, const struct contend_settings 
 int report_mixed(const struct options *options, const struct mixed_settings *settings,
                  const struct mixed_result *result) {
     return print_result(options, mixed_setting_to_json(settings), mixed_to_json(result));
+}
+
+int report_fleet(const struct options *options, const struct fleet_settings *settings,
+                 const struct fleet_result *result) {
+    return print_result(options, fleet_setting_to_json(settings), fleet_to_json(result));
 }

@@ -3,6 +3,7 @@
 #define BENCH_REPORT_H
 
 #include "contend.h"
+#include "fleet.h"
 #include "held.h"
 #include "measure.h"
 #include "mixed.h"
@@ -20,5 +21,7 @@ int report_contend(const struct options *options, const struct contend_settings 
                    const struct contend_result *result);
 int report_mixed(const struct options *options, const struct mixed_settings *settings,
                  const struct mixed_result *result);
+int report_fleet(const struct options *options, const struct fleet_settings *settings,
+                 const struct fleet_result *result);
 
 #endif

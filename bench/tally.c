@@ -62,3 +62,44 @@ uint64_t tally_queued(struct masters *masters, size_t index) {
 uint64_t tally_keys_left(struct masters *masters, size_t index) {
     return (uint64_t)masters_query_integer(masters, index, "EVAL %s 0", count_keys);
 }
+
+/* Returns the number in the line of this name; 0 if there is none. */
+static double number_of(const char *information, const char *name) {
+    char title[64];
+    const char *line;
+
+    snprintf(title, sizeof(title), "\n%s:", name);
+    line = strstr(information, title);
+    return line != NULL ? strtod(line + strlen(title), NULL) : 0;
+}
+
+void tally_read_load(struct masters *masters, size_t index, struct tally_load *load) {
+    char *information = masters_query(masters, index, "INFO");
+
+    load->commands = number_of(information, "total_commands_processed");
+    load->bytes_in = number_of(information, "total_net_input_bytes");
+    load->bytes_out = number_of(information, "total_net_output_bytes");
+    load->cpu_us =
+        (number_of(information, "used_cpu_user") + number_of(information, "used_cpu_sys")) * 1e6;
+    free(information);
+}
+
+void tally_connections(struct masters *masters, size_t index, double *count, double *bytes) {
+    char *list = masters_query(masters, index, "CLIENT LIST");
+    char *rest = list;
+    double sum = 0;
+
+    *count = 0;
+    while (rest != NULL) {
+        const char *line = strsep(&rest, "\n");
+        const char *memory = strstr(line, " tot-mem=");
+
+        /* The query's own connection has no name. */
+        if (memory != NULL && strstr(line, " name=redlock-bench ") != NULL) {
+            sum += strtod(memory + strlen(" tot-mem="), NULL);
+            ++*count;
+        }
+    }
+    free(list);
+    *bytes = sum / *count;
+}

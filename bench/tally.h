@@ -31,4 +31,20 @@ uint64_t tally_keys_left(struct masters *masters, size_t index);
  */
 uint64_t tally_queued(struct masters *masters, size_t index);
 
+/* What one master has done since it started. */
+struct tally_load {
+    double commands; /* also those that scripts call */
+    double bytes_in;
+    double bytes_out;
+    double cpu_us; /* user and system */
+};
+
+void tally_read_load(struct masters *masters, size_t index, struct tally_load *load);
+
+/*
+ * Stores the number of the clients' connections at one master, and the mean of the master's memory
+ * for each (tot-mem in CLIENT LIST); NAN if there is none.
+ */
+void tally_connections(struct masters *masters, size_t index, double *count, double *bytes);
+
 #endif
