@@ -1,7 +1,7 @@
 /*
- * One client of a crowd, and its requests. Each function but crowd_member_wait begins something that
- * the part waits for: it calls crowd_part_expect, and crowd_part_answered follows. A failure ends the
- * part by crowd_part_fail, except in a cycle, where it is counted.
+ * One client of a crowd, and its requests. Each function but crowd_member_wait begins something
+ * that the part waits for: it calls crowd_part_expect, and crowd_part_answered follows. A failure
+ * ends the part by crowd_part_fail, except in a cycle, where it is counted.
  */
 #ifndef BENCH_CROWD_MEMBER_H
 #define BENCH_CROWD_MEMBER_H
