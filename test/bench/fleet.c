@@ -78,6 +78,15 @@ static void test_the_text_has_the_same_names(void **state) {
     }
 }
 
+static void test_a_terminal_shows_the_progress(void **state) {
+    char output[BENCH_OUTPUT_SIZE];
+
+    (void)state;
+    assert_int_equal(bench_run_on_terminal(FLEET, output), EXIT_SUCCESS);
+    assert_non_null(strstr(output, "5 clients: "));
+    assert_non_null(strstr(output, "Results"));
+}
+
 static void test_options_that_do_not_go_together_are_named(void **state) {
     static const struct bench_refusal refusals[] = {
         {"--nodes redis://127.0.0.1 --fleet 1", "--nodes does not go with --fleet"},
@@ -99,6 +108,7 @@ int main(void) {
         cmocka_unit_test(test_each_state_has_its_cost),
         cmocka_unit_test(test_cycles_that_are_due_too_early_are_skipped),
         cmocka_unit_test(test_the_text_has_the_same_names),
+        cmocka_unit_test(test_a_terminal_shows_the_progress),
         cmocka_unit_test(test_options_that_do_not_go_together_are_named),
     };
 
