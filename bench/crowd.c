@@ -189,8 +189,8 @@ struct crowd *crowd_start(struct event_base *base, const struct crowd_settings *
 bool crowd_enter(struct crowd *crowd, enum crowd_state state) {
     crowd->plan.board->reached = 0;
     crowd->plan.board->wanted = state; /* the order */
-    return wait_until(crowd, have_reached, "do not get on") &&
-           wait_until(crowd, do_queue, "do not get into the queue, or out of it");
+    return wait_until(crowd, have_reached, "do not reach the next state") &&
+           wait_until(crowd, do_queue, "do not enter or leave the queue");
 }
 
 bool crowd_rest(struct crowd *crowd, double seconds) {
