@@ -183,10 +183,12 @@ static const struct ill ills[] = {
      .commands = {"ACL SETUSER default -time"}},
     {.title = "no right to the marker",
      .named = "right ~redlock:marker",
-     .commands = {"ACL SETUSER default resetkeys ~redlock:doctor* ~redlock:waiting ~redlock:queues"}},
+     .commands =
+         {"ACL SETUSER default resetkeys ~redlock:doctor* ~redlock:waiting ~redlock:queues"}},
     {.title = "no right to the locks",
      .named = "right to the keys",
-     .commands = {"ACL SETUSER default resetkeys ~redlock:marker ~redlock:waiting ~redlock:queues"}},
+     .commands =
+         {"ACL SETUSER default resetkeys ~redlock:marker ~redlock:waiting ~redlock:queues"}},
     {.title = "no right to the channel",
      .named = "&redlock:*",
      .commands = {"ACL SETUSER default resetchannels"}},
@@ -318,7 +320,8 @@ static size_t count(const struct rig *rig, const char *text) {
 static void a_right_is_reported_once(void **state) {
     struct rig *rig = *state;
 
-    free(masters_query(rig->masters, 0, "ACL SETUSER default resetkeys ~redlock:waiting ~redlock:queues"));
+    free(masters_query(rig->masters, 0,
+                       "ACL SETUSER default resetkeys ~redlock:waiting ~redlock:queues"));
     assert_int_equal(RIG_RUN(rig, "doctor"), 0);
     assert_int_equal(count(rig, "for locks its user lacks the right to the keys"), 1);
     assert_int_equal(count(rig, "for readers and writers its user lacks"), 1);

@@ -175,7 +175,8 @@ void rig_start_at(struct rig *rig, const struct lease_terms *terms, struct quoru
     rig->terms.seed = &rig->seed;
     rig->seed = seed;
     rig->terms.ticks = &rig->ticks;
-    rig->ticks = (struct ticks){.offset = seed * MS(7), .locks = OTHER_LOCKS, .count = TICKS_LEAST, .most = 56};
+    rig->ticks = (struct ticks){
+        .offset = seed * MS(7), .locks = OTHER_LOCKS, .count = TICKS_LEAST, .most = 56};
     lease_start(&rig->lease, &rig->terms, lists.now | lists.next, 0, rig->now);
     lease_begin(&rig->lease, rig->now, &rig->update);
     carry_out(rig, LEASE_ACQUIRING);
