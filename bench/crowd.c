@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "crowd_part.h"
+#include "descriptors.h"
 #include "masters.h"
 #include "memory.h"
 #include "tally.h"
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #define POLL_S 0.005
 
@@ -39,24 +39,14 @@ size_t crowd_connections(size_t clients) {
     return (clients + 1) * CONNECTIONS + SPARE_DESCRIPTORS;
 }
 
-static size_t descriptor_limit(void) {
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (size_t)limit.rlim_cur : 0;
-}
-
 bool crowd_raise_limit(const char *option, size_t clients) {
-    struct rlimit limit;
+    size_t limit = descriptors_raise_limit();
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-    if (crowd_connections(clients) > descriptor_limit()) {
+    if (crowd_connections(clients) > limit) {
         fprintf(stderr,
                 "redlock-bench: %s: a master needs %zu file descriptors for %zu clients, but the "
                 "limit is %zu (ulimit -Hn)\n",
-                option, crowd_connections(clients), clients, descriptor_limit());
+                option, crowd_connections(clients), clients, limit);
         return false;
     }
     return true;
@@ -150,7 +140,7 @@ static struct crowd_board *create_board(void) {
 
 static void make_plan(struct crowd *crowd, const struct crowd_settings *settings) {
     size_t nodes = masters_count(settings->masters);
-    size_t most = (descriptor_limit() - SPARE_DESCRIPTORS) / (nodes * CONNECTIONS);
+    size_t most = (descriptors_limit() - SPARE_DESCRIPTORS) / (nodes * CONNECTIONS);
 
     most = most > 1 ? most - 1 : 1; /* the guard */
     crowd->parts = (settings->clients + most - 1) / most;

@@ -42,6 +42,11 @@ struct nodes {
     struct servers *servers; /* NULL: others have started them */
 };
 
+/* Returns the exit code after a mode's result was reported (0), and was good. */
+static int exit_code(int reported, bool is_good) {
+    return reported == 0 && is_good ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int hold_and_report(struct event_base *base, const struct options *options,
                            const struct nodes *nodes) {
     const struct held_settings settings = {
@@ -55,13 +60,11 @@ static int hold_and_report(struct event_base *base, const struct options *option
         .fenced = options->fenced,
     };
     struct held_result result;
-    int reported;
 
     if (held_run(base, &settings, &result) != 0) {
         return EXIT_FAILURE;
     }
-    reported = report_held(options, &settings, &result);
-    return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return exit_code(report_held(options, &settings, &result), result.errors == 0);
 }
 
 static int contend_and_report(struct event_base *base, const struct options *options,
@@ -79,14 +82,12 @@ static int contend_and_report(struct event_base *base, const struct options *opt
         .duration_s = options->duration_s,
     };
     struct contend_result result;
-    int reported;
 
     if (contend_run(base, &settings, &result) != 0) {
         return EXIT_FAILURE;
     }
-    reported = report_contend(options, &settings, &result);
-    return reported == 0 && result.errors == 0 && result.acquisitions > 0 ? EXIT_SUCCESS
-                                                                          : EXIT_FAILURE;
+    return exit_code(report_contend(options, &settings, &result),
+                     result.errors == 0 && result.acquisitions > 0);
 }
 
 static int cycle_and_report(struct event_base *base, const struct options *options,
@@ -118,8 +119,8 @@ static int cycle_and_report(struct event_base *base, const struct options *optio
     if (outcome != 0) {
         return EXIT_FAILURE;
     }
-    outcome = report_cycles(kind->name, options, &settings, &result);
-    return outcome == 0 && result.errors == 0 && result.cycles > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return exit_code(report_cycles(kind->name, options, &settings, &result),
+                     result.errors == 0 && result.cycles > 0);
 }
 
 static int mix_and_report(struct event_base *base, const struct options *options,
@@ -139,13 +140,11 @@ static int mix_and_report(struct event_base *base, const struct options *options
         .waiters = options->mixed,
     };
     struct mixed_result result;
-    int reported;
 
     if (mixed_run(base, &settings, &result) != 0) {
         return EXIT_FAILURE;
     }
-    reported = report_mixed(options, &settings, &result);
-    return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return exit_code(report_mixed(options, &settings, &result), result.errors == 0);
 }
 
 static int launch_and_report(struct event_base *base, const struct options *options,
@@ -160,13 +159,11 @@ static int launch_and_report(struct event_base *base, const struct options *opti
         .duration_s = options->duration_s,
     };
     struct fleet_result result;
-    int reported;
 
     if (fleet_run(base, &settings, &result) != 0) {
         return EXIT_FAILURE;
     }
-    reported = report_fleet(options, &settings, &result);
-    return reported == 0 && result.errors == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return exit_code(report_fleet(options, &settings, &result), result.errors == 0);
 }
 
 static int run_mode(struct event_base *base, const struct options *options,

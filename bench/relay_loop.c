@@ -12,6 +12,7 @@
 #include "relay_loop.h"
 
 #include "clock.h"
+#include "descriptors.h"
 #include "memory.h"
 
 #include <errno.h>
@@ -22,7 +23,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -282,16 +282,6 @@ static bool listen_for(struct relay_port *port) {
     return true;
 }
 
-/* Two descriptors a connection may be more than a process gets unasked. */
-static void raise_limit(void) {
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 /* Writes the line at once: its reader goes away with the last number. */
 static bool write_ports(const struct relay_port *ports, size_t count, int output) {
     FILE *line = fdopen(output, "we");
@@ -319,7 +309,8 @@ static void on_input(evutil_socket_t fd, short what, void *arg) {
 int relay_loop_run(struct relay_port *ports, size_t count, int input, int output) {
     struct event *end;
 
-    raise_limit();
+    /* Two descriptors a connection may be more than a process gets unasked. */
+    descriptors_raise_limit();
     base = clock_create_base();
     if (base == NULL) {
         return -1;
