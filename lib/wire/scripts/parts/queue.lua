@@ -148,9 +148,10 @@ local function tend_list(key, ticket)
   -- has no queue any more.
   local oldest = redis.pcall('zrange', '@QUEUES_KEY@', 0, 0)[1] or key
   if oldest == key then return end
-  redis.pcall('zrem', '@QUEUES_KEY@', oldest)
   if redis.pcall('exists', queue_of(oldest)) == 1 then
     redis.pcall('zadd', '@QUEUES_KEY@', ticket, oldest)
+  else
+    redis.pcall('zrem', '@QUEUES_KEY@', oldest)
   end
 end
 
