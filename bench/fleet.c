@@ -81,6 +81,28 @@ static bool measure(struct fleet *fleet, enum fleet_state state) {
     return true;
 }
 
+/* The longest time that clients may keep the second connection of their wait, in s. */
+#define LINGER_MAX_S 60
+
+/* Waits until clients that waited have closed their second connections. */
+static bool rest_until_closed(const struct fleet *fleet) {
+    double connections = 0;
+    double bytes;
+
+    for (unsigned i = 0; i < 2 * LINGER_MAX_S; i++) {
+        if (!crowd_rest(fleet->crowd, 0.5)) {
+            return false;
+        }
+        tally_connections(fleet->settings->masters, 0, &connections, &bytes);
+        if (connections <= fleet->result->connections[FLEET_IDLE]) {
+            return true;
+        }
+    }
+    fprintf(stderr, "clients that waited still have %.0f connections after %d s\n", connections,
+            LINGER_MAX_S);
+    return false;
+}
+
 /* The counts of the new process begin at 0. */
 static bool restart(struct fleet *fleet) {
     struct reading reading = {0};
@@ -104,8 +126,8 @@ static bool walk(struct fleet *fleet) {
            enter(fleet, CROWD_HOLDING, "holding") && measure(fleet, FLEET_HOLDING) &&
            enter(fleet, CROWD_IDLE, "releasing") && enter(fleet, CROWD_GUARDED, "waiting") &&
            enter(fleet, CROWD_WAITING, "waiting") && measure(fleet, FLEET_WAITING) &&
-           enter(fleet, CROWD_IDLE, "idle after waiting") && measure(fleet, FLEET_WAITED) &&
-           restart(fleet);
+           enter(fleet, CROWD_IDLE, "idle after waiting") && rest_until_closed(fleet) &&
+           measure(fleet, FLEET_WAITED) && restart(fleet);
 }
 
 static void write_progress(void *arg, char *line, size_t size) {

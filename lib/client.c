@@ -44,9 +44,9 @@ struct redlock_client {
     struct locks locks;
     struct inspections inspections;
     struct ready ready;
-    struct timer heartbeat;      /* fires once a second */
+    struct timer heartbeat;      /* fires once a second, or more often (heartbeat_period) */
     struct timer close_deadline; /* fires when a closing client stops waiting for replies */
-    uint64_t heartbeat_at;
+    uint64_t heartbeat_due;      /* the time for which it was set */
     struct close_listener listener;
 };
 
@@ -181,8 +181,14 @@ static void on_turn(void *arg) {
  */
 #define LATE (100 * NANOS_PER_MS)
 
+/* The period of the heartbeat. Channels need a closer look (channel_beat). */
+static uint64_t heartbeat_period(const redlock_client *client) {
+    return client->members.is_listening ? CHANNEL_BEAT_NANOS : 1000 * NANOS_PER_MS;
+}
+
 static void set_heartbeat(redlock_client *client, uint64_t now) {
-    if (!timer_set(&client->heartbeat, nanos_add(now, GUARD_BEAT_NANOS))) {
+    client->heartbeat_due = nanos_add(now, heartbeat_period(client));
+    if (!timer_set(&client->heartbeat, client->heartbeat_due)) {
         timer_soon(&client->heartbeat);
     }
 }
@@ -201,16 +207,15 @@ static void on_heartbeat(void *arg) {
     redlock_client *client = arg;
     struct context *context = &client->context;
     uint64_t now = clock_now();
-    bool was_away = now - client->heartbeat_at >= GUARD_BEAT_NANOS + LATE;
-    client->heartbeat_at = now;
+    bool was_away = now >= nanos_add(client->heartbeat_due, LATE);
     if (context->is_closing) {
         return;
     }
     if (was_away) { /* losses may be overdue, though no timer has fired */
         turn_wake(&client->locks);
     }
-    members_beat(&client->members, now, GUARD_BEAT_NANOS / 2); /* heartbeats are not exact */
-    members_probe(&client->members, now);
+    members_tend_channels(&client->members, client->locks.listeners > 0, now);
+    members_beat(&client->members, now);
     look_at_nodes(client, 0);
     context_wake(context);
     set_heartbeat(client, now);
@@ -342,8 +347,7 @@ redlock_status redlock_client_create(struct event_base *base, const redlock_opti
         return status;
     }
     members_start(&client->members);
-    client->heartbeat_at = clock_now();
-    set_heartbeat(client, client->heartbeat_at);
+    set_heartbeat(client, clock_now());
     *handle = client;
     return error_set(error, REDLOCK_OK, "%s", redlock_strerror(REDLOCK_OK));
 }

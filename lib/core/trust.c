@@ -17,10 +17,11 @@
  * The longest time between two heartbeats for which a new replication id without a second one is
  * harmless. Such an id comes with the first replica, but also after a failback (a master was a
  * replica for a moment), once the server has been without replicas for more than repl-backlog-ttl
- * seconds. So it hides no failback since the last heartbeat if repl-backlog-ttl is 3 or more (or 0,
- * never).
+ * seconds. So it hides no failback since the last heartbeat if repl-backlog-ttl is 12 or more (or
+ * 0, never). Longer than the gap of an idle client's heartbeats: otherwise all idle clients would
+ * distrust a master that gets its first replica.
  */
-#define HARMLESS_GAP ((uint64_t)(3000 * NANOS_PER_MS))
+#define HARMLESS_GAP ((uint64_t)(12000 * NANOS_PER_MS))
 
 static uint32_t bit_of(enum trust_topic topic) {
     return UINT32_C(1) << topic;
@@ -313,12 +314,16 @@ bool trust_is_heard(const struct trust *trust) {
     return (identity & ~(trust->answered | trust->refused)) == 0;
 }
 
-uint64_t trust_fresh_until(const struct trust *trust) {
-    bool ages = is_guarded(trust) && trust->is_beating;
-    return ages ? nanos_add(trust->beaten_at, trust->terms.max_age) : NANOS_NEVER;
+static bool ages(const struct trust *trust) {
+    return is_guarded(trust) && trust->is_beating;
 }
 
-struct trust_view trust_look(const struct trust *trust, uint64_t now) {
+uint64_t trust_fresh_until(const struct trust *trust) {
+    return ages(trust) ? nanos_add(trust->beaten_at, trust->terms.max_age) : NANOS_NEVER;
+}
+
+/* Returns the fault, except for age. */
+static struct trust_view find_fault(const struct trust *trust, uint64_t now) {
     struct trust_view view = {standing_fault(trust), 0};
     if (view.fault != TRUST_NO_FAULT) {
         return view;
@@ -331,8 +336,22 @@ struct trust_view trust_look(const struct trust *trust, uint64_t now) {
             view.until = trust->until[fault];
         }
     }
+    return view;
+}
+
+struct trust_view trust_judge(const struct trust *trust, uint64_t at) {
+    struct trust_view view = find_fault(trust, at);
     /* Age: the last heartbeat proves the state at its own time, which is too long ago. */
-    if (view.fault == TRUST_NO_FAULT && now > trust_fresh_until(trust)) {
+    if (view.fault == TRUST_NO_FAULT && at > trust_fresh_until(trust)) {
+        view.fault = TRUST_STALE;
+    }
+    return view;
+}
+
+struct trust_view trust_look(const struct trust *trust, uint64_t asked_at, uint64_t now) {
+    struct trust_view view = find_fault(trust, now);
+    if (view.fault == TRUST_NO_FAULT && ages(trust) &&
+        now > nanos_add(asked_at, trust->terms.max_age)) {
         view.fault = TRUST_STALE;
     }
     return view;
@@ -372,7 +391,7 @@ void trust_describe(const struct trust *trust, enum trust_fault fault, struct te
         text_append(text, "its replication id changed while we did not look");
         break;
     case TRUST_STALE:
-        text_append(text, "it has not answered for too long what it is asked every second");
+        text_append(text, "it is slow: it has answered no heartbeat for too long");
         break;
     case TRUST_FORGETFUL:
     default: /* there is no other fault */

@@ -19,7 +19,13 @@
  *    the range that `drift` allows since earlier readings (Marzullo's intersection of intervals). A
  *    clock belongs to a machine: its readings outlive the runs of the server.
  *  - Age. A heartbeat proves the node's state at its own time only. If the last heartbeat that was
- *    answered is too old, the state may have changed since.
+ *    answered is too old when a vote arrives, the state may have changed since.
+ *
+ * Heartbeats are sent when they matter. Answers come in order, so a heartbeat ahead of a command
+ * protects its vote. While a client sends no commands, it needs heartbeats only as readings of the
+ * clock: a clock that moves by less than `drift` times the gap between two readings passes unseen.
+ * The holder of a lock gives up `drift` times its TTL, so the gap must be no longer than the TTL of
+ * the locks (guard.h, guard_gap).
  *
  * If a node was restarted or promoted, has lost its memory, or its clock moved, its votes do not
  * count for max_ttl: by then all keys that it may have lost have expired. That holds for renewals,
@@ -64,7 +70,7 @@ enum trust_fault {
     TRUST_PROMOTED,   /* the node was a replica */
     TRUST_UNWATCHED,  /* the node may have been a replica while no heartbeat was answered */
     TRUST_FORGETFUL,  /* the node's marker is young, or was missing */
-    TRUST_STALE,      /* the node has answered no heartbeat for too long */
+    TRUST_STALE,      /* the node answers heartbeats too late */
     TRUST_FAULT_COUNT /* faults from TRUST_CLOCK to TRUST_FORGETFUL end by themselves */
 };
 
@@ -72,7 +78,8 @@ struct trust_terms {
     redlock_guards guards;
     bool is_durable; /* the node keeps its data over restarts, according to its operator */
     uint64_t max_ttl;
-    uint64_t max_age; /* the largest age of the last answered heartbeat, since it ran */
+    uint64_t max_age; /* the largest age of the last answered heartbeat, since it ran; also the
+                         longest time that an answer may take */
     double drift;
 };
 
@@ -147,8 +154,15 @@ void trust_refused(struct trust *trust, enum trust_topic topic, bool is_forbidde
  */
 bool trust_is_heard(const struct trust *trust);
 
-/* Returns the node's fault now, or TRUST_NO_FAULT. */
-struct trust_view trust_look(const struct trust *trust, uint64_t now);
+/* Returns the node's fault, or TRUST_NO_FAULT, for a vote that arrives at `at`. */
+struct trust_view trust_judge(const struct trust *trust, uint64_t at);
+
+/*
+ * Returns the node's fault, or TRUST_NO_FAULT, for a command that is sent now, behind a heartbeat.
+ * `asked_at` is the time at which the oldest heartbeat without an answer was sent; NANOS_NEVER:
+ * there is none. Without one the node is not stale, however old the last answer is.
+ */
+struct trust_view trust_look(const struct trust *trust, uint64_t asked_at, uint64_t now);
 
 /*
  * Returns the instant until which the node's grants count, if they count now. NANOS_NEVER: until

@@ -243,7 +243,7 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
     inspection->fence = fence;
     inspection->request.sent_at = now;
     while ((node = members_take(inspections->members, &rest)) != NULL) {
-        node_beat(node, now, GUARD_BEAT_NANOS); /* Trust: an answer needs a recent beat before it */
+        node_beat(node, now); /* Trust: an answer needs a recent beat before it */
         ask_node(inspection, node);
     }
     await_nodes(inspection, now);

@@ -156,7 +156,7 @@ static void start_request(redlock_lock *lock, enum lease_state before, uint64_t 
         /* The ticket is drawn now: it counts from arrival, whenever the request leads. */
         lease_wait(&lock->lease);
         record_change(lock, &update, before == LEASE_STARTING ? before : LEASE_QUEUED, now);
-        members_listen(locks->members);
+        locks_listen(lock);
         outbox_draw_ticket(lock);
         lock_set_alarm(lock);
     }
@@ -206,7 +206,7 @@ void lock_begin(redlock_lock *lock, uint64_t now) {
     uint32_t members = members_all(locks->members);
     EMIT(&locks->context->events, lock_asked, .request = lock->request, .key = lock->key->bytes);
     if (terms->watches) {
-        members_listen(locks->members);
+        locks_listen(lock);
     }
     lease_start(&lock->lease, terms, members, options_stall(&locks->context->options), now);
     if (lock_may_begin(locks)) {

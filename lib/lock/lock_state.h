@@ -65,12 +65,13 @@ struct lock_wait {
     uint64_t entry_ticket; /* the ticket of the token's queue entries; 0: no entries */
     TAILQ_ENTRY(redlock_lock) cohort_link;
     LIST_ENTRY(redlock_lock) waiter_link;
-    uint32_t permit;    /* the number of the permit that `key` belongs to */
-    bool is_waiter;     /* the lock is in locks->waiters */
-    bool has_handoff;   /* a hand-off from the holder is granted to this lock */
-    bool is_leader;     /* the lock is a leader of its cohort */
-    bool may_be_queued; /* a QUEUE before the latest round may have left an entry for the token */
-    bool is_makeshift;  /* the ticket comes from our own wall clock, not the masters' */
+    uint32_t permit;     /* the number of the permit that `key` belongs to */
+    bool is_waiter;      /* the lock is in locks->waiters */
+    bool has_handoff;    /* a hand-off from the holder is granted to this lock */
+    bool is_leader;      /* the lock is a leader of its cohort */
+    bool may_be_queued;  /* a QUEUE before the latest round may have left an entry for the token */
+    bool needs_channels; /* counted in locks->listeners */
+    bool is_makeshift;   /* the ticket comes from our own wall clock, not the masters' */
 };
 
 /*

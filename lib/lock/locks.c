@@ -227,6 +227,7 @@ static void lock_free(redlock_lock *lock) {
         key_drop(lock->wait->name);
     }
     if (lock->wait != NULL) {
+        locks->listeners -= lock->wait->needs_channels;
         pool_put(&locks->waits, lock->wait);
     }
     if (lock->lease.terms != NULL) {
@@ -298,6 +299,7 @@ static const struct lease_terms *hold_terms(struct locks *locks, const redlock_r
     terms.patience = &context->patience;
     /* Wait queue: the kind must have one, and the messages that grant a key must hold its name. */
     terms.queues = terms.queues && kind->queue != SCRIPT_NONE && is_short(key);
+    context->shortest_ttl = nanos_min(context->shortest_ttl, terms.ttl);
     return terms_hold(&locks->terms, &terms);
 }
 
@@ -370,6 +372,12 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request, 
     TAILQ_INSERT_TAIL(&locks->queues[LOCK_RESTING].list, lock, link);
     locks->queues[LOCK_RESTING].count++;
     return lock;
+}
+
+void locks_listen(redlock_lock *lock) {
+    lock->locks->listeners += !lock->wait->needs_channels;
+    lock->wait->needs_channels = true;
+    members_listen(lock->locks->members);
 }
 
 void locks_end(redlock_lock *lock) {

@@ -56,7 +56,8 @@ struct locks {
     struct members *members;
     struct rounds *rounds;
     struct pool pool;
-    struct pool waits; /* of struct lock_wait */
+    struct pool waits;  /* of struct lock_wait */
+    uint32_t listeners; /* number of locks that need the nodes' channels (locks_listen) */
     struct lock_queue queues[LOCK_LISTS];
     struct operation_queue sent; /* rounds of locks that are written at the end of this turn */
     struct alarms alarms;
@@ -127,6 +128,9 @@ void locks_unqueue(redlock_lock *lock);
 
 /* Moves a lock to the list, of locks with nothing to handle, that its state belongs to. */
 void locks_move_home(redlock_lock *lock);
+
+/* Makes the nodes keep channels, from now until the lock is freed. */
+void locks_listen(redlock_lock *lock);
 
 /* Moves a lock with nothing to handle to the list that its lease's is_unrenewed calls for. */
 static inline void locks_record_unrenewed(redlock_lock *lock) {

@@ -200,7 +200,7 @@ static bool prepare_entry(redlock_lock *lock) {
         outbox_draw_ticket(lock);
     }
     lock->wait->entry_ticket = lock->wait->ticket;
-    members_listen(lock->locks->members);
+    locks_listen(lock);
     return waiters_add(&lock->locks->waiters, lock);
 }
 

@@ -3,7 +3,8 @@
  * the channel is wanted and the node's own connection is up. On it the client subscribes to a new
  * random name. A probe, a script on the node's own connection, publishes a message to the name.
  * When the script has answered that a subscriber was sent the message, and the message has arrived,
- * both connections lead to one server, and the user has all rights. Each beat sends another probe.
+ * both connections lead to one server, and the user has all rights. From time to time another probe
+ * follows, unless messages come.
  *
  * Failures: when either connection ends, a probe has no subscriber, or its message does not come
  * back within stall_timeout_ms, the name is void: the connection is closed (ENDING), and the uplink
@@ -241,8 +242,8 @@ static uint64_t overdue(const struct channel *channel, uint64_t now) {
 static void judge(struct channel *channel, uint64_t now, bool is_late) {
     uint64_t stall = uplink_stall_timeout(channel->commands);
     struct channel_probe *probe = &channel->probe;
-    bool is_out = !probe->has_arrived && !probe->is_for_another;
-    if (!is_out || overdue(channel, now) < stall) {
+    bool is_missing = !probe->has_arrived && !probe->is_for_another;
+    if (!is_missing || overdue(channel, now) < stall) {
         return;
     }
     if (is_late && !probe->is_excused) {
@@ -255,17 +256,30 @@ static void judge(struct channel *channel, uint64_t now, bool is_late) {
     drop_connection(channel, why);
 }
 
+/* Returns whether a probe is under way, or its message. */
+static bool is_out(const struct channel_probe *probe) {
+    return probe->is_pending || (probe->is_answered && !probe->has_arrived);
+}
+
 void channel_beat(struct channel *channel, uint64_t now) {
-    const struct channel_probe *probe = &channel->probe;
     /* The loop was away: replies may have arrived that it has not read yet. */
     bool is_late = nanos_sub(now, channel->beaten_at) > CHANNEL_BEAT_NANOS + LATE;
-    bool is_out = probe->is_pending || (probe->is_answered && !probe->has_arrived);
     channel->beaten_at = now;
     if (channel->state == CHANNEL_REFUSED && channel->retry_at <= now) {
         start_connecting(channel);
-    } else if (is_subscribed(channel) && is_out) {
+    } else if (is_subscribed(channel) && is_out(&channel->probe)) {
         judge(channel, now, is_late);
-    } else if (is_subscribed(channel)) {
+    }
+}
+
+/* A message proves as much as a probe does. The connection must exist. */
+static bool is_probe_due(const struct channel *channel, uint64_t now) {
+    return channel->state == CHANNEL_PROBING ||
+           nanos_sub(now, uplink_heard_at(&channel->uplink)) >= CHANNEL_PROBE_NANOS;
+}
+
+void channel_probe(struct channel *channel, uint64_t now) {
+    if (is_subscribed(channel) && !is_out(&channel->probe) && is_probe_due(channel, now)) {
         send_probe(channel, now);
     }
 }

@@ -26,11 +26,17 @@
 #define CHANNEL_DIGITS 20
 #define CHANNEL_NAME_SIZE (8 + CHANNEL_DIGITS + 1)
 
-/* The time between two probes: the period of the client's heartbeat. */
-#define CHANNEL_BEAT_NANOS (1000 * NANOS_PER_MS)
+/* The longest time between two calls of channel_beat. */
+#define CHANNEL_BEAT_NANOS (500 * NANOS_PER_MS)
+
+/*
+ * The time without a message after which a probe is due. Meanwhile a dead channel costs little:
+ * waiters also ask once a second, and the keys that it lets fall come free after a reservation.
+ */
+#define CHANNEL_PROBE_NANOS (4000 * NANOS_PER_MS)
 
 /* The time after which a server that refused is asked again. */
-#define CHANNEL_REFUSED_NANOS (10 * CHANNEL_BEAT_NANOS)
+#define CHANNEL_REFUSED_NANOS (10000 * NANOS_PER_MS)
 
 enum channel_state {
     CHANNEL_OFF,         /* not wanted, or the node is not connected */
@@ -111,8 +117,14 @@ void channel_command_up(struct channel *channel);
 /* Records that the node's own connection has ended: the name is void now, and on_broken follows. */
 void channel_command_down(struct channel *channel);
 
-/* Sends a probe, or drops the connection if a probe is overdue. For a call once a second. */
+/*
+ * Drops the connection if a probe is overdue, or asks again a server that had refused. For a call
+ * at least every CHANNEL_BEAT_NANOS.
+ */
 void channel_beat(struct channel *channel, uint64_t now);
+
+/* Sends a probe if one is due. For a call with another command, which it can travel with. */
+void channel_probe(struct channel *channel, uint64_t now);
 
 /* Drops the connection for good, with `why` as the reason (uplink_stop). */
 void channel_stop(struct channel *channel, const char *why);

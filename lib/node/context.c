@@ -31,6 +31,7 @@ static void init_parts(struct context *context, struct event_base *base, void *c
     probes_init(&context->probes, client);
     events_add(&context->events, &context->probes.sink);
     context->generation = fork_generation();
+    context->shortest_ttl = NANOS_NEVER;
     context->loop = (struct loop){.base = base, .allocator = &context->allocator};
     const struct load_bounds bounds = {options->max_commands, options->max_bytes};
     net_init(&context->net, &context->loop, &bounds);

@@ -1,8 +1,8 @@
 /*
  * The happy path: guard_connected asks for the server's run_id and uptime, its role and its memory
- * policy, and sends the first beat; guard_beat sends another one each second. Beats report the
- * role, too; if they do not (guards off, no INFO in scripts), INFO asks for it once a second. Each
- * answer goes into the trust, and a change of the verdict emits an event.
+ * policy, and sends the first beat; guard_beat sends another one. Beats report the role, too; if
+ * they do not (guards off, no INFO in scripts), INFO asks for it as often. Each answer goes into
+ * the trust, and a change of the verdict emits an event.
  *
  * Failures: a refused question (ACL, an error) is a fault until it is answered. A server that
  * answers READONLY is asked for its role, at most once a second, since it may answer READONLY
@@ -12,6 +12,7 @@
 #include "node/guard.h"
 
 #include "base/nanos.h"
+#include "core/backoff.h"
 #include "core/event.h"
 #include "core/options.h"
 #include "io/clock.h"
@@ -58,11 +59,25 @@ void guard_init(struct guard *guard, struct uplink *uplink,
 
 /* ---- the verdict ---- */
 
-static struct trust_view look(const struct guard *guard, uint64_t now) {
-    if (now < guard->sound_until) { /* the common case, without all of trust_look */
+static struct trust_view judge(const struct guard *guard, uint64_t at) {
+    if (at < guard->sound_until) { /* the common case, without all of trust_judge */
         return (struct trust_view){TRUST_NO_FAULT, 0};
     }
-    return trust_look(&guard->trust, now);
+    return trust_judge(&guard->trust, at);
+}
+
+/* Returns when the oldest beat without an answer was sent; NANOS_NEVER: there is none. */
+static uint64_t unanswered_since(const struct guard *guard) {
+    uint64_t since = NANOS_NEVER;
+    for (unsigned i = GUARD_BEAT; i < GUARD_ASKED_MAX; i++) {
+        const struct guard_asked *beat = &guard->asked[i];
+        since = beat->is_pending ? nanos_min(since, beat->request.sent_at) : since;
+    }
+    return since;
+}
+
+static struct trust_view look(const struct guard *guard, uint64_t now) {
+    return trust_look(&guard->trust, unanswered_since(guard), now);
 }
 
 struct trust_view guard_look(const struct guard *guard) {
@@ -70,7 +85,11 @@ struct trust_view guard_look(const struct guard *guard) {
 }
 
 struct trust_view guard_judge(const struct guard *guard) {
-    return look(guard, uplink_heard_at(guard->uplink));
+    return judge(guard, uplink_heard_at(guard->uplink));
+}
+
+bool guard_counts_push(const struct guard *guard) {
+    return judge(guard, clock_now()).fault == TRUST_NO_FAULT;
 }
 
 uint64_t guard_distrust_ms(const struct trust_view *view) {
@@ -104,8 +123,8 @@ static void emit_verdict(struct guard *guard, const struct trust_view *view, uin
 void guard_look_again(struct guard *guard) {
     struct context *context = guard->uplink->context;
     uint64_t now = clock_now();
-    bool has_counted = guard->has_counted && now < guard->sound_until; /* afterwards it is stale */
-    struct trust_view view = trust_look(&guard->trust, now);
+    bool has_counted = guard->has_counted;
+    struct trust_view view = look(guard, now);
     bool is_sound = view.fault == TRUST_NO_FAULT;
     /* Trust: rounds under way take back grants from before this time (review_grants). */
     context->lost_at = nanos_max(context->lost_at, guard->trust.lost_at);
@@ -178,13 +197,21 @@ static bool ask_beat(struct guard *guard, uint64_t now) {
     return true;
 }
 
+/* Draws the time of the keep-alive: the clients of a fleet may all have connected at once. */
+static void record_beat(struct guard *guard, uint64_t now) {
+    struct context *context = guard->uplink->context;
+    uint64_t gap = guard_gap(context->shortest_ttl);
+    guard->beaten_at = now;
+    guard->gap = gap - backoff_draw(&context->seed, gap / 4);
+}
+
 void guard_connected(struct guard *guard, uint64_t now) {
     /* Trust: the connection may lead to another server, or to another run of it. */
     guard->sound_until = 0;
     guard->has_counted = false;
-    guard->beaten_at = now;
     guard->unbeaten = 0;
     guard->is_role_beaten = false;
+    record_beat(guard, now);
     trust_connected(&guard->trust);
     if (!ask_info(guard, GUARD_SERVER, "server", now) || !ask_role(guard, now) ||
         !ask_info(guard, GUARD_MEMORY, "memory", now) ||
@@ -198,13 +225,13 @@ void guard_beat(struct guard *guard, uint64_t now) {
     if (refused & 1U << TRUST_SERVER) {
         ask_info(guard, GUARD_SERVER, "server", now);
     }
-    /* Trust: a master may become a replica at any time, so the role is asked for each second. */
+    /* Trust: a master may become a replica at any time. */
     if (!guard->is_role_beaten || refused & 1U << TRUST_ROLE) {
         ask_role(guard, now);
     }
     guard->unbeaten = 0;
     if (!has_beats(guard) || ask_beat(guard, now)) {
-        guard->beaten_at = now; /* a beat that could not be sent stays due */
+        record_beat(guard, now); /* a beat that could not be sent stays due */
     }
 }
 
@@ -340,11 +367,12 @@ static void on_guard_reply(struct conn_request *request, void *owner, const stru
     struct guard_asked *asked = (struct guard_asked *)request;
     struct guard *guard = asked->guard;
     (void)owner;
+    uint64_t now = clock_now();
+    guard->has_counted &= look(guard, now).fault == TRUST_NO_FAULT; /* it may have been stale */
     asked->is_pending = false;
     if (reply == NULL) {
         return;
     }
-    uint64_t now = clock_now();
     if (!send_beat_again(guard, asked, reply, now)) {
         take_guard_answer(guard, asked, reply, now);
         guard_look_again(guard);

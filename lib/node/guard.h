@@ -1,8 +1,12 @@
 /*
  * Questions to a server about itself, which decide whether its node's votes are trusted
- * (core/trust.h): INFO on each new connection, and once a second a beat, a script that reads the
- * server's clock and marker. Replies come in the order of the commands, so a grant arrives after
- * the answers that decide whether it counts.
+ * (core/trust.h): INFO on each new connection, and beats, calls of a script that reads the server's
+ * clock and marker. Replies come in the order of the commands, so a grant arrives after the answers
+ * that decide whether it counts.
+ *
+ * A beat goes ahead of a command that takes or renews a key if the last beat is older than a
+ * second. While requests wait, pushes may grant keys without a command, so beats go on. Otherwise
+ * only a keep-alive is sent, after guard_gap.
  */
 #ifndef REDLOCK_NODE_GUARD_H
 #define REDLOCK_NODE_GUARD_H
@@ -15,8 +19,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The time between two beats. */
+/* The age of the last beat from which one goes ahead of a command. */
 #define GUARD_BEAT_NANOS (1000 * NANOS_PER_MS)
+
+/*
+ * The same while requests wait, for beats without a command. It is longer, so that polls, about one
+ * a second, take the beats along.
+ */
+#define GUARD_WAITING_NANOS (1250 * NANOS_PER_MS)
+
+/* The longest time between two beats. */
+#define GUARD_GAP_MAX (10000 * NANOS_PER_MS)
 
 /* The most beats that may await their answers: a slow server is asked as often as others. */
 #define GUARD_BEATS_MAX 8
@@ -52,6 +65,7 @@ struct guard {
     bool was_reported;      /* the last event reported distrust */
     bool has_warned;        /* the server's eviction policy was logged */
     uint64_t beaten_at;     /* the time at which the last beat was sent */
+    uint64_t gap;           /* the time after which a keep-alive follows it */
     uint32_t unbeaten;      /* number of rounds since then */
     uint64_t asked_role_at; /* the time at which the role was last asked for */
     bool is_role_beaten;    /* the last beat on this connection reported the role */
@@ -74,6 +88,15 @@ void guard_connected(struct guard *guard, uint64_t now);
  * report it. The uplink must be UP.
  */
 void guard_beat(struct guard *guard, uint64_t now);
+
+/*
+ * Returns the longest time between two beats of a client: the shortest TTL that it has asked for, 1
+ * to 10 s. A step of the clock may pass unseen if it is below `drift` times the gap. That much of
+ * the TTL the holder of a lock does not use (core/validity.h).
+ */
+static inline uint64_t guard_gap(uint64_t shortest_ttl) {
+    return nanos_max(GUARD_BEAT_NANOS, nanos_min(GUARD_GAP_MAX, shortest_ttl));
+}
 
 /* Returns the server's run_id; "" before the first answer. */
 static inline const char *guard_identity(const struct guard *guard) {
@@ -99,7 +122,7 @@ static inline const char *guard_original(const struct guard *guard) {
  */
 void guard_look_again(struct guard *guard);
 
-/* Returns the verdict on the server's votes now. */
+/* Returns the verdict on the votes for commands that are sent now, behind a beat. */
 struct trust_view guard_look(const struct guard *guard);
 
 /* Returns whether the answer to a command that is sent now would count as a vote. */
@@ -109,6 +132,9 @@ static inline bool guard_counts(const struct guard *guard) {
 
 /* Returns the verdict on the vote being delivered, as of its arrival. */
 struct trust_view guard_judge(const struct guard *guard);
+
+/* Returns whether a grant counts that arrives now, as a message on the channel. */
+bool guard_counts_push(const struct guard *guard);
 
 /*
  * Returns the instant until which a key that the node has just pushed is certain to exist; 0: not

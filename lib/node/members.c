@@ -107,11 +107,14 @@ bool members_refuse(const struct members *members) {
     return !include_quorum(members, ~nodes_where(members, node_refuses));
 }
 
-void members_beat(const struct members *members, uint64_t now, uint64_t ago) {
-    uint32_t rest = members_all(members);
+void members_beat(const struct members *members, uint64_t now) {
+    uint32_t rest = members_up(members);
     struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        node_beat(node, now, ago);
+        uint64_t longest = members->is_listening ? GUARD_WAITING_NANOS : node->guard.gap;
+        if (nanos_sub(now, node->guard.beaten_at) >= longest) {
+            node_send_beat(node, now);
+        }
     }
 }
 
@@ -170,17 +173,24 @@ void members_listen(struct members *members) {
         return;
     }
     members->is_listening = true;
+    members->needed_at = clock_now();
     while ((node = members_take(members, &rest)) != NULL) {
         channel_want(&node->channel, true);
     }
     members_measure(members);
 }
 
-void members_probe(const struct members *members, uint64_t now) {
+void members_tend_channels(struct members *members, bool are_needed, uint64_t now) {
     uint32_t rest = members->is_listening ? members_all(members) : 0;
     struct node *node;
+    members->needed_at = are_needed ? now : members->needed_at;
+    members->is_listening &= nanos_sub(now, members->needed_at) < MEMBERS_LINGER;
     while ((node = members_take(members, &rest)) != NULL) {
-        channel_beat(&node->channel, now);
+        if (members->is_listening) {
+            channel_beat(&node->channel, now);
+        } else {
+            channel_want(&node->channel, false);
+        }
     }
 }
 

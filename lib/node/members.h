@@ -36,7 +36,8 @@ struct members {
     struct node_list next;  /* empty except during a change */
     struct node_stack left; /* stopped nodes, until members_bury */
     uint64_t changed_at;    /* the start of the change */
-    bool is_listening;      /* members_listen was called */
+    bool is_listening;      /* the nodes keep channels */
+    uint64_t needed_at;     /* is_listening: the time at which a request last needed them */
     /*
      * First tries need not be held back: no node is still looking up its name, or has addresses
      * left, in its first attempt; or a quorum of each list could be asked when the latest nodes
@@ -171,11 +172,17 @@ uint64_t members_fence_limit(const struct members *members, uint64_t now);
 /* Makes each node, and each that joins later, keep a channel for its server's messages. */
 void members_listen(struct members *members);
 
-/* Sends a beat to each node that was not sent one in the last `ago` nanoseconds. */
-void members_beat(const struct members *members, uint64_t now, uint64_t ago);
+/*
+ * Looks after the channels, if there are any, and closes them once no request has needed them for
+ * MEMBERS_LINGER. `are_needed`: a request waits, or watches its key. For each heartbeat.
+ */
+void members_tend_channels(struct members *members, bool are_needed, uint64_t now);
 
-/* Sends a probe on the channel of each node that has one. For a call once a second. */
-void members_probe(const struct members *members, uint64_t now);
+/* Long enough that requests that wait now and then do not connect each time. */
+#define MEMBERS_LINGER (10000 * NANOS_PER_MS)
+
+/* Sends a beat to each node that is due for one without a command (guard.h). */
+void members_beat(const struct members *members, uint64_t now);
 
 /* Lets later requests begin at once: a quorum is up, and the other nodes have had their time. */
 void members_wait_no_longer(struct members *members);

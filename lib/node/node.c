@@ -201,6 +201,11 @@ void node_complain(struct node *node, const struct reply *reply) {
 
 /* ---- the guard ---- */
 
+void node_send_beat(struct node *node, uint64_t now) {
+    guard_beat(&node->guard, now);
+    channel_probe(&node->channel, now);
+}
+
 static void on_guard_identity(struct guard *guard) {
     struct node *node = node_of(guard->uplink);
     node->listener->on_identity(node->listener_arg, node);

@@ -123,18 +123,21 @@ static inline redlock_vote node_vote_unsent(const struct node *node) {
                                                                       : REDLOCK_VOTE_UNREACHABLE;
 }
 
-/* The most rounds between two beats: a server may need long for what is sent in an instant. */
+/* The most commands between two beats: a server may need long for what is sent in an instant. */
 #define NODE_UNBEATEN_MAX 4096
 
+/* Sends a beat to an UP node, and a probe on its channel if one is due. */
+void node_send_beat(struct node *node, uint64_t now);
+
 /*
- * Sends a beat to an UP node, if the last one was sent at least `ago` nanoseconds ago or very many
- * rounds went after it. For each round.
+ * Sends a beat ahead of a command whose vote needs one, unless the last one was sent less than a
+ * second ago. Very many commands need one in any case.
  */
-static inline void node_beat(struct node *node, uint64_t now, uint64_t ago) {
-    bool is_due =
-        ++node->guard.unbeaten > NODE_UNBEATEN_MAX || nanos_sub(now, node->guard.beaten_at) >= ago;
+static inline void node_beat(struct node *node, uint64_t now) {
+    bool is_due = ++node->guard.unbeaten > NODE_UNBEATEN_MAX ||
+                  nanos_sub(now, node->guard.beaten_at) >= GUARD_BEAT_NANOS;
     if (is_due && node_is_up(node)) {
-        guard_beat(&node->guard, now);
+        node_send_beat(node, now);
     }
 }
 

@@ -523,7 +523,7 @@ void operation_push(struct operation *operation, struct node *node, const struct
     review_grants(
         operation_hold(operation)); /* may end the round, and drop the owner's reference */
     if (is_fit && round_awaits_push(&operation->round, node->index) &&
-        guard_look(&node->guard).fault == TRUST_NO_FAULT && !has_lost(operation, node) &&
+        guard_counts_push(&node->guard) && !has_lost(operation, node) &&
         !is_beyond(operation, node, push->fence)) { /* the answer to the next poll reports it */
         uint64_t until =
             guard_key_stands_until(&node->guard, push->expires_ms, push->time_us, clock_now());
@@ -548,7 +548,7 @@ void operation_record_permit(struct operation *operation, const struct node *nod
                              uint32_t permit) {
     /* An offer counts like a grant: while the round waits for it, and from a trusted node. */
     if (operation->round.permits != NULL && round_awaits_push(&operation->round, node->index) &&
-        guard_look(&node->guard).fault == TRUST_NO_FAULT) {
+        guard_counts_push(&node->guard)) {
         permits_add_offer(operation->round.permits, node->index, permit);
         notify_owner(operation, false, REDLOCK_VOTE_GRANTED);
     }
@@ -604,7 +604,18 @@ void operation_vote_error(struct operation *operation, struct node *node,
     }
 }
 
-/* ---- commands that take the key ---- */
+/* ---- commands whose votes need a beat ahead of them ---- */
+
+uint32_t operation_prepare_renewal(const struct operation *operation) {
+    const struct members *members = operation->operations->members;
+    uint32_t rest = operation->nodes & members_all(members);
+    struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        /* The beat that reports a loss comes between the grant and the renewal (core/trust.h). */
+        node_beat(node, operation->round.start);
+    }
+    return operation->nodes;
+}
 
 uint32_t operation_prepare_take(struct operation *operation) {
     const struct members *members = operation->operations->members;
@@ -613,7 +624,7 @@ uint32_t operation_prepare_take(struct operation *operation) {
     struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
         /* Answers come in order, so the node's trust is current before its grant arrives. */
-        node_beat(node, operation->round.start, GUARD_BEAT_NANOS);
+        node_beat(node, operation->round.start);
         /* Our own key, taken at its original, would deny the command. */
         if (node_is_duplicate(node)) {
             vote_untrusted(operation, node, guard_look(&node->guard));

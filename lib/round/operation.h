@@ -151,6 +151,9 @@ void operation_drop(struct operation *operation);
  */
 uint32_t operation_prepare_take(struct operation *operation);
 
+/* Prepares a renewal: sends heartbeats likewise. Returns the mask of the nodes to send it to. */
+uint32_t operation_prepare_renewal(const struct operation *operation);
+
 /* An outcome that carries nothing but the vote. */
 #define PLAIN_VOTE(name) ((struct reply_outcome){.vote = REDLOCK_VOTE_##name})
 

@@ -96,33 +96,78 @@ static const char *distrust(const redlock_client *client, size_t node) {
 #define assert_distrusted(client, node, why) assert_non_null(strstr(distrust(client, node), why))
 
 struct suspicion {
-    const redlock_client *client;
+    redlock_client *client;
     size_t node;
     const char *why;
+    time_t looked_at; /* see keep_at_work */
 };
 
-static bool is_suspected(void *arg) {
-    const struct suspicion *suspicion = arg;
+static void on_look(redlock_status status, const redlock_view *view, void *arg) {
+    (void)status;
+    (void)view;
+    (void)arg;
+}
 
+/*
+ * Makes the client inspect a key once a second: an idle one sends heartbeats so seldom that tests
+ * would take long. `looked_at` is the second of its last inspection.
+ */
+static void keep_at_work(redlock_client *client, time_t *looked_at) {
+    struct timespec now;
+
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    if (now.tv_sec != *looked_at) {
+        *looked_at = now.tv_sec;
+        redlock_inspect(client, KEY, 0, on_look, NULL);
+    }
+}
+
+struct pulse {
+    struct fixture *f;
+    redlock_client *client;
+    size_t beats; /* the number to wait for */
+    time_t looked_at;
+};
+
+static bool has_beaten(void *arg) {
+    struct pulse *pulse = arg;
+
+    keep_at_work(pulse->client, &pulse->looked_at);
+    return executed(pulse->f, 0, "info") >= pulse->beats;
+}
+
+/* Waits until the first master has answered so many further heartbeats of the client. */
+static void wait_beats(struct fixture *f, redlock_client *client, size_t count) {
+    struct pulse pulse = {f, client, executed(f, 0, "info") + count, 0};
+
+    run_until(f, has_beaten, &pulse, "the master has answered the heartbeats");
+    wait_answered(f, client, 0);
+}
+
+static bool is_suspected(void *arg) {
+    struct suspicion *suspicion = arg;
+
+    keep_at_work(suspicion->client, &suspicion->looked_at);
     return strstr(distrust(suspicion->client, suspicion->node), suspicion->why) != NULL;
 }
 
-static void wait_distrusted(struct fixture *f, const redlock_client *client, size_t node,
+static void wait_distrusted(struct fixture *f, redlock_client *client, size_t node,
                             const char *why) {
-    struct suspicion suspicion = {client, node, why};
+    struct suspicion suspicion = {client, node, why, 0};
 
     run_until(f, is_suspected, &suspicion, "the node is distrusted for that reason");
 }
 
 static bool is_untrusted(void *arg) {
-    const struct suspicion *suspicion = arg;
+    struct suspicion *suspicion = arg;
 
+    keep_at_work(suspicion->client, &suspicion->looked_at);
     return !node_info(suspicion->client, suspicion->node).trusted;
 }
 
 /* A node that has just connected is not trusted either, until it reports its identity. */
-static void wait_untrusted(struct fixture *f, const redlock_client *client, size_t node) {
-    struct suspicion suspicion = {client, node, NULL};
+static void wait_untrusted(struct fixture *f, redlock_client *client, size_t node) {
+    struct suspicion suspicion = {client, node, NULL, 0};
 
     run_until(f, is_untrusted, &suspicion, "the node is not trusted");
 }
@@ -133,8 +178,8 @@ static bool is_quarantined(void *arg) {
     return node_info(suspicion->client, suspicion->node).distrust_ms > 0;
 }
 
-static void wait_quarantined(struct fixture *f, const redlock_client *client, size_t node) {
-    struct suspicion suspicion = {client, node, NULL};
+static void wait_quarantined(struct fixture *f, redlock_client *client, size_t node) {
+    struct suspicion suspicion = {client, node, NULL, 0};
 
     run_until(f, is_quarantined, &suspicion, "the node has reported that it was restarted");
 }
@@ -340,10 +385,17 @@ static void a_flushed_node_sits_out(void **state) {
     assert_ended(acquire(f, client, &request), REDLOCK_OK);
 }
 
-static bool is_confirmed(void *arg) {
-    const char *value = value_at(arg, 0, REDLOCK_MARKER_KEY);
+static bool is_confirmed(struct fixture *f) {
+    const char *value = value_at(f, 0, REDLOCK_MARKER_KEY);
 
     return strncmp(value, strchr(value, ':') + 1, strcspn(value, ":")) != 0;
+}
+
+/* Waits until a heartbeat has confirmed the first master's marker. */
+static void wait_confirmed(struct fixture *f, redlock_client *client) {
+    while (!is_confirmed(f)) {
+        wait_beats(f, client, 1);
+    }
 }
 
 /* The marker exists, but is old: the node has forgotten all later keys. */
@@ -354,7 +406,7 @@ static void a_restored_snapshot_is_noticed(void **state) {
     const char *run;
     char *answer;
 
-    run_until(f, is_confirmed, f, "the marker has been confirmed");
+    wait_confirmed(f, client);
     snprintf(first, sizeof(first), "%s", value_at(f, 0, REDLOCK_MARKER_KEY));
     run = strrchr(first, ':') + 1;
     *strchr(first, ':') = '\0';
@@ -458,7 +510,7 @@ static void trust_ages(void **state) {
 
     proxies_hold_replies(proxies, 0, THREE);
     for (unsigned i = 0; i < THREE; i++) {
-        wait_distrusted(f, client, i, "it has not answered for too long");
+        wait_distrusted(f, client, i, "it has answered no heartbeat for too long");
     }
     proxies_pass_replies(proxies, 0, THREE);
     wait_trusted(f, client, THREE);
@@ -767,10 +819,10 @@ static bool is_synced_back(void *arg) {
  * memory comes back with its own marker and the same run. All that happens without a turn of the
  * loop: no heartbeat sees the replica.
  */
-static void fail_back(struct fixture *f) {
+static void fail_back(struct fixture *f, redlock_client *client) {
     char *marker;
 
-    run_until(f, is_confirmed, f, "the marker has been confirmed");
+    wait_confirmed(f, client);
     run_until(f, is_replicated, f, "the replica has the marker");
     free(masters_query(f->masters, 2, "REPLICAOF NO ONE"));
     free(masters_query(f->masters, 0, "SET %s %s", KEY, "granted"));
@@ -789,7 +841,7 @@ static void a_failback_to_a_replica_is_noticed(void **state) {
     redlock_options options = guarded(f, masters_uris(f->masters), 2, TTL_MS);
     redlock_client *client = with_a_replica(f, &options);
 
-    fail_back(f);
+    fail_back(f, client);
     wait_distrusted(f, client, 0, "its memory is new");
     redlock_client *second = create_client(f, &options);
     wait_distrusted(f, second, 0, "its memory is new");
@@ -810,13 +862,13 @@ static bool has_lost_its_second_id(struct fixture *f) {
 
 /* The client checks so late that the server has forgotten that it was a replica. */
 static void a_failback_that_nobody_watched_is_noticed(void **state) {
-    const long long away_ms = 3100;
+    const long long away_ms = 12100;
     struct fixture *f = *state;
     redlock_options options = guarded(f, masters_uris(f->masters), 2, TTL_MS);
     redlock_client *client = with_a_replica(f, &options);
 
     send_to(f, 0, 1, "CONFIG SET repl-backlog-ttl 1");
-    fail_back(f);
+    fail_back(f, client);
     long long back_at = clock_at(f, 0) + away_ms;
     while (!has_lost_its_second_id(f) || clock_at(f, 0) < back_at) {
     }
@@ -834,8 +886,7 @@ static void a_first_replica_costs_no_trust(void **state) {
     wait_answered(f, client, 0);
     free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
     run_until(f, has_synced, f, "the replica has its master's memory");
-    wait_executed(f, 0, "evalsha", executed(f, 0, "evalsha") + 3);
-    wait_answered(f, client, 0);
+    wait_beats(f, client, 3);
     assert_string_equal(distrust(client, 0), "");
     assert_int_equal(log_capture_count(&f->capture, "its memory is new"), new_memories);
 }
@@ -861,8 +912,7 @@ static void a_reload_that_takes_back_less_than_a_second_is_not_noticed(void **st
     free(masters_query(f->masters, 0, "SET %s %s", KEY, "granted"));
     send_to(f, 0, 1, "DEBUG RELOAD NOSAVE");
     assert_null(value_at(f, 0, KEY));
-    wait_executed(f, 0, "evalsha", executed(f, 0, "evalsha") + 3);
-    wait_answered(f, client, 0);
+    wait_beats(f, client, 3);
     assert_string_equal(distrust(client, 0), "");
     assert_int_equal(log_capture_count(&f->capture, "its memory is new"), new_memories);
 }
@@ -984,8 +1034,8 @@ static void scripts_may_be_flushed(void **state) {
 
     size_t evals = executed(f, 0, "eval");
     send_to(f, 0, THREE, "SCRIPT FLUSH");
-    wait_executed(f, 0, "eval", evals + 1);
-    wait_answered(f, client, 0);
+    wait_beats(f, client, 1);
+    assert_true(executed(f, 0, "eval") > evals);
     assert_true(node_info(client, 0).trusted);
 }
 
@@ -1083,19 +1133,17 @@ static void a_full_master_without_a_marker_is_young(void **state) {
 static void a_snapshot_restored_to_a_full_master_is_not_forgotten(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
-    size_t before;
 
-    run_until(f, is_confirmed, f, "the marker has been confirmed");
+    wait_confirmed(f, client);
     send_to(f, 0, 1, "SET backup 1:1");
     fill_a_quorum(f);
     send_to(f, 0, 1, "RENAME backup " REDLOCK_MARKER_KEY);
     wait_distrusted(f, client, 0, "its memory is new");
-    before = executed(f, 0, "evalsha");
-    wait_executed(f, 0, "evalsha", before + 4);
-    wait_answered(f, client, 0);
+    wait_beats(f, client, 4);
     assert_distrusted(client, 0, "its memory is new");
     assert_string_equal(distrust(client, 1), "");
     send_to(f, 0, 2, "CONFIG SET maxmemory 0");
+    wait_beats(f, client, 1);
     wait_trusted(f, client, THREE);
 }
 
@@ -1134,12 +1182,9 @@ static void a_master_that_cannot_save_is_still_trusted(void **state) {
     struct fixture *f = *state;
     redlock_client *client = trusting_client(f, SHORT_TTL_MS);
     redlock_request request = request_for(KEY, SHORT_TTL_MS);
-    size_t before;
 
     fail_to_save(f);
-    before = executed(f, 0, "evalsha");
-    wait_executed(f, 0, "evalsha", before + 3);
-    wait_answered(f, client, 0);
+    wait_beats(f, client, 3);
     assert_string_equal(distrust(client, 0), "");
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_OK);

@@ -177,6 +177,7 @@ static void on_heartbeat(void *arg) {
     uint64_t now = clock_now();
     (void)arg;
     channel_beat(&stage->channel, now);
+    channel_probe(&stage->channel, now);
     if (stage->has_faults && rng_chance(&stage->world.rng, 100)) {
         bool is_wanted = !stage->channel.is_wanted;
         stage->is_ready = is_wanted && stage->is_ready;

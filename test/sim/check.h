@@ -263,6 +263,8 @@ struct checker {
     struct fences fences[KEYS_MAX];
     redlock_gate gates[KEYS_MAX]; /* gates of the resources that the keys guard */
 
+    uint64_t beat_gap;       /* longest time between a heartbeat and a command that needs one; ns */
+    uint64_t keep_alive_gap; /* longest time between two heartbeats; ns */
     uint64_t unseen; /* longest time for which a server's loss may be unknown to its clients; ns */
     uint64_t lasts;  /* longest lifetime of a lock; ns */
     struct doubt losses[SERVERS_MAX][KEYS_MAX], jumps[SERVERS_MAX];
@@ -440,5 +442,11 @@ void check_compared(const struct look *look, struct event_base *process, redlock
  * Checks that no ended request has left a key, after the network has been intact for long enough.
  */
 void check_leftovers(struct checker *checker);
+
+/*
+ * Checks, after a rest, that idle clients keep their connections alive, and have no others than
+ * those for commands.
+ */
+void check_resting(const struct checker *checker, const struct network *network);
 
 #endif

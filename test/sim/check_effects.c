@@ -272,7 +272,7 @@ static void check_queued(const struct link *link, const struct parsed_call *call
     for (unsigned i = 0; i < call->count && call->asks_for_entry; i++) {
         unsigned key = check_key_of(checker, &call->names[i]);
         if (key < checker->key_count) {
-            check_flag(checker, master, key);
+            check_flag(checker, master, call->value, key);
             check_asks_again(checker, master, number, key);
         }
     }
@@ -292,7 +292,7 @@ static void check_permit_call(const struct link *link, const struct words *words
     struct master *master = &link->server->master;
     unsigned key = check_key_of(checker, &call->names[0]);
     if (call->asks_for_entry && key < checker->key_count) {
-        check_flag(checker, master, key);
+        check_flag(checker, master, call->value, key);
     }
     if (count > 0 && effects[0].is_new && word_is(&words->word[2], "1")) {
         check_permit_turn(checker, master, effects[0].token, call->value->text,

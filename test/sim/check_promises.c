@@ -83,6 +83,7 @@ void check_delivered(struct link *link, const struct answer *answer, uint64_t se
     if (answer->is_beat && reply_to_beat(&answer->reply, &beat)) {
         check_beat(checker, process, server, beat.time_us, sent_at);
     }
+    link->beaten_at = answer->is_beat ? checker->world->now : link->beaten_at;
     if (answer->is_beat && answer->reply.type == REPLY_STRING) {
         check_heard(process, server, answer->at);
         checker->beat_ran[process->index][server] = answer->at;

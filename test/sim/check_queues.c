@@ -171,10 +171,23 @@ static bool is_listed(struct master *master, const char *name) {
     return listed != NULL && set_find(&listed->set, &word) != NULL;
 }
 
-void check_flag(struct checker *checker, struct master *master, unsigned key) {
+/* Returns whether a key's queue has an entry of the token `value`. */
+static bool has_entry_of(const struct checker *checker, struct master *master, unsigned key,
+                         const struct word *value) {
+    const struct store_key *queue = queue_of(checker, master, key);
+    bool has_entry = false;
+    for (unsigned i = 0; queue != NULL && i < queue->set.count; i++) {
+        const struct member *entry = &queue->set.list[i];
+        has_entry |= entry->score > 0 && memcmp(entry->name, value->text, ENTRY_ID_LENGTH) == 0;
+    }
+    return has_entry;
+}
+
+void check_flag(struct checker *checker, struct master *master, const struct word *value,
+                unsigned key) {
     /* Without the flag, or an unlisted queue, RELEASE skips the queue, and deletes the key. */
     bool is_seen = is_flagged(master) && is_listed(master, checker->keys[key]);
-    if (first_of(checker, master, key) != NULL && !is_seen) {
+    if (has_entry_of(checker, master, key, value) && !is_seen) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u has waiters for key %u, and does not flag and list them for its releases",
                 master->index, key);
@@ -290,7 +303,8 @@ void check_freed(struct checker *checker, struct master *master, uint32_t number
         return;
     }
     const struct member *first = first_of(checker, master, key);
-    if (first != NULL && is_flagged(master) && !is_left_to_others(checker, master, key)) {
+    bool is_seen = is_flagged(master) && is_listed(master, name); /* or evicted */
+    if (first != NULL && is_seen && !is_left_to_others(checker, master, key)) {
         violate(checker->world, INVARIANT_ORDER,
                 "node %u frees key %u of token %" PRIu32 ", while token %" PRIu32
                 " is in the queue",

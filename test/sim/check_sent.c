@@ -179,25 +179,60 @@ static void check_whole_releases(const struct checker *checker, const struct lin
     check_whole(checker, link, last, released);
 }
 
+/* Returns whether a command takes or renews a key. */
+static bool needs_beat(const struct words *words, const struct form *form) {
+    if (form == NULL) {
+        return word_is(&words->word[0], "SET");
+    }
+    return script_takes(form->script) || form->script == SCRIPT_RENEW ||
+           form->script == SCRIPT_RENEW_FENCED || form->script == SCRIPT_SHARE_RENEW;
+}
+
 /*
- * Checks that a node is asked for its clock each second, however full its queue is: otherwise the
- * client would have to ignore the node's grants. (Excused are processes that could not run, those
- * with a wrong clock, by which heartbeats are due, and connections that have yet to answer.)
+ * Checks that a node is asked for its clock, or answers, in the last second before it is asked to
+ * take or renew a key, however full its queue is, and within the gap of keep-alives before any
+ * other command. (Excused are processes that could not run, those with a wrong clock, by which
+ * heartbeats are due, and connections that have yet to answer.)
  */
 static void check_beaten(const struct checker *checker, struct link *link,
-                         const struct words *words) {
+                         const struct words *words, const struct form *form) {
     uint64_t now = checker->world->now;
     const struct event_base *process = link->process;
     uint64_t since = checker->disturbed_at[process->index];
     since = link->beaten_at > since ? link->beaten_at : since;
+    uint64_t most = needs_beat(words, form) ? checker->beat_gap : checker->keep_alive_gap;
     if (check_is_beat(words)) {
         link->beaten_at = now;
-    } else if (checker->has_guards && !checker->clocks_jump && now - since > checker->unseen &&
+    } else if (checker->has_guards && !checker->clocks_jump && now - since > most &&
                link->is_answered && process->failed == 0 &&
                checker->is_closing[process->index] != process->life + 1) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "process %u has not asked node %u for its clock for %" PRIu64 " ms", process->index,
                 link->server->master.index, (now - since) / MS);
+    }
+}
+
+void check_resting(const struct checker *checker, const struct network *network) {
+    uint64_t now = checker->world->now;
+    const struct link *link;
+    TAILQ_FOREACH(link, &network->links, all_link) {
+        const struct event_base *process = link->process;
+        uint64_t since = checker->disturbed_at[process->index];
+        since = link->beaten_at > since ? link->beaten_at : since;
+        if (link->conn == NULL || !link->is_answered || process->failed > 0 ||
+            checker->clocks_jump) {
+            continue;
+        }
+        if (link->channel[0] != '\0') {
+            violate(checker->world, INVARIANT_BOUNDS,
+                    "process %u is idle, but still has a channel at node %u", process->index,
+                    link->server->master.index);
+        } else if (checker->has_guards && now - since > checker->keep_alive_gap) {
+            violate(checker->world, INVARIANT_LIVENESS,
+                    "process %u is idle, and has not asked node %u for its clock for %" PRIu64
+                    " ms",
+                    process->index, link->server->master.index, (now - since) / MS);
+        }
     }
 }
 
@@ -239,7 +274,7 @@ void check_sent(struct link *link, const char *data, size_t length) {
         return;
     }
     const struct form *form = parsed_call_form(&words);
-    check_beaten(checker, link, &words);
+    check_beaten(checker, link, &words, form);
     check_goes_on(checker, link, form);
     if (word_is(&words.word[0], "SET")) {
         set_sent(checker, link, &words);

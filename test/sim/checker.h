@@ -86,8 +86,12 @@ void check_ticket(struct checker *checker, uint32_t number, const struct word *t
 /* Checks that no listening waiter was ahead of the token to which the server gave the key. */
 void check_turn(struct checker *checker, struct master *master, uint32_t number, unsigned key);
 
-/* Checks that a server that gives entries has the flag that says so; an eviction may remove it. */
-void check_flag(struct checker *checker, struct master *master, unsigned key);
+/*
+ * Checks that a server that has given the token `value` an entry has set the flag, and listed the
+ * key; an eviction may remove both.
+ */
+void check_flag(struct checker *checker, struct master *master, const struct word *value,
+                unsigned key);
 
 /*
  * Checks that no listening waiter is queued for a key that is free after its release, which is not

@@ -98,7 +98,7 @@ struct link {
     struct conn *conn; /* NULL: the client side is closed */
     bool is_accepted;  /* whether the server side is open */
     uint64_t
-        /* instant at which the latest heartbeat was sent on it, or at which it was opened */
+        /* instant of its latest heartbeat, or of the answer; or at which it was opened */
         beaten_at;
     bool is_answered; /* whether a command sent on it was answered: its handshake has begun */
     /* instant at which its process learned that a call stopped at its bound; 0: none did */

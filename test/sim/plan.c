@@ -479,8 +479,9 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     draw_handovers(plan, rng);
     draw_one_queue(plan, rng);
     plan->is_reticent = rng_chance(rng, plan->has_jumps ? 800 : 500);
-    plan->pattern_subscribers =
-        plan->duration / MS % 4 == 0; /* not drawn, so that seeds keep their worlds */
+    /* Not drawn, so that seeds keep their worlds. */
+    plan->pattern_subscribers = plan->duration / MS % 4 == 0;
+    plan->has_rest = plan->duration / MS % 4 == 2;
     if (demand->profile == PROFILE_BROKEN && plan->duration / MS % 8 == 5) {
         draw_late_top_ups(plan, rng);
     }

@@ -83,6 +83,7 @@ struct plan {
     uint32_t wait_replicas;
     uint64_t think_ms, hold_ms; /* maxima */
     uint64_t wait_ms;           /* maximum wait_ms of a request */
+    bool has_rest;              /* whether all clients are idle for REST_MS in between */
     bool is_reticent;           /* whether scripts may not call INFO on servers */
     unsigned
         /* number of each server's connections that subscribe to all channels */

@@ -9,6 +9,7 @@
 #include "queue_watch.h"
 
 #include "core/answer_time.h"
+#include "node/guard.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -38,6 +39,14 @@ static void name_keys(struct run *run) {
         }
     }
     run->checker.permits = run->plan.permits;
+}
+
+/* The longest time that a process works on a burst before it sends anything. */
+#define TURN_MS 100
+
+/* Returns the longest true time of a duration by a client's clock. */
+static uint64_t in_true_time(const struct plan *plan, uint64_t ns) {
+    return (uint64_t)((double)ns * (1 + plan->options.drift)) + 2 * MS;
 }
 
 static void begin(struct run *run, uint64_t seed, const struct demand *demand, FILE *trace) {
@@ -70,8 +79,9 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     run->checker.has_guards = plan->options.guards != REDLOCK_GUARDS_OFF;
     uint64_t answer_ms = plan->options.node_timeout_ms;
     answer_ms = answer_ms != 0 ? answer_ms : ANSWER_MARGIN / MS; /* options_max_age */
-    run->checker.unseen =
-        (uint64_t)((double)(answer_ms + 2000) * (1 + plan->options.drift) * (double)MS) + 2 * MS;
+    run->checker.unseen = in_true_time(plan, (answer_ms + 2000) * MS);
+    run->checker.beat_gap = in_true_time(plan, GUARD_BEAT_NANOS + TURN_MS * MS);
+    run->checker.keep_alive_gap = in_true_time(plan, GUARD_GAP_MAX + GUARD_BEAT_NANOS);
     run->checker.lasts =
         (uint64_t)((double)plan->options.max_ttl_ms * (1 + plan->options.drift) * (double)MS);
     name_keys(run);
@@ -128,12 +138,20 @@ static uint64_t quiesce_ms(const struct run *run) {
            4 * options->reconnect_delay_max_ms + 2000;
 }
 
+/* The length of a rest: clients that waited have closed their channels then, and send keep-alives.
+ */
+#define REST_MS 25000
+
 static void quiesce(struct run *run) {
     nemesis_heal(&run->nemesis);
     mover_rest(&run->mover);
     enter(run, PHASE_QUIESCE);
     pass(run, quiesce_ms(run));
     check_leftovers(&run->checker);
+    if (run->plan.has_rest) {
+        pass(run, REST_MS);
+        check_resting(&run->checker, &run->network);
+    }
     for (unsigned i = 0; i < run->plan.processes; i++) {
         app_check_idle(&run->apps[i]);
     }

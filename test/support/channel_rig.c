@@ -148,8 +148,9 @@ struct channel_rig *rig_on(struct fixture *f, const char *commands, const char *
 }
 
 void rig_beat(struct channel_rig *rig) {
-    pass_time(1000);
+    pass_time(nanos_to_ms(CHANNEL_PROBE_NANOS));
     channel_beat(&rig->channel, clock_now());
+    channel_probe(&rig->channel, clock_now());
 }
 
 /* ----------------------------------------------------------------------------------- waiting */

@@ -41,7 +41,7 @@ struct channel_rig *rig_create(struct fixture *f, const redlock_options *options
 /* Makes a rig as rig_create does, with patient options, and wants its channel. */
 struct channel_rig *rig_on(struct fixture *f, const char *commands, const char *channel);
 
-/* Advances the clock by a second and fires the heartbeat. */
+/* Advances the clock until a probe is due, and fires the heartbeat. */
 void rig_beat(struct channel_rig *rig);
 
 /* Run the loop until the channel is in the state; until it has been ready `times` times. */

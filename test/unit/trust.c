@@ -57,7 +57,7 @@ static struct trust sound(const struct trust_terms *terms) {
 
 static void assert_view(const struct trust *trust, uint64_t now, enum trust_fault fault,
                         uint64_t until) {
-    struct trust_view view = trust_look(trust, now);
+    struct trust_view view = trust_judge(trust, now);
     assert_int_equal(view.fault, fault);
     assert_int_equal(view.until, until);
 }
@@ -214,13 +214,13 @@ static void test_a_memory_that_is_old_enough_stays_so(void **state) {
     for (uint64_t at = START; at < START + 2 * MAX_TTL; at += S(1)) {
         struct trust_beat beat = beat_of_memory(at, START);
         assert_true(trust_beat(&trust, &beat));
-        assert_int_equal(trust_look(&trust, at).fault,
+        assert_int_equal(trust_judge(&trust, at).fault,
                          at < START + MAX_TTL ? TRUST_FORGETFUL : TRUST_NO_FAULT);
     }
     uint64_t emptied = START + 2 * MAX_TTL;
     struct trust_beat beat = beat_of_memory(emptied + S(1), emptied);
     assert_true(trust_beat(&trust, &beat));
-    assert_true(trust_look(&trust, emptied + S(1)).until > emptied + MAX_TTL);
+    assert_true(trust_judge(&trust, emptied + S(1)).until > emptied + MAX_TTL);
 }
 
 /* A marker that began at the same instant proves nothing for another run. */
@@ -232,7 +232,7 @@ static void test_another_run_proves_its_memory_anew(void **state) {
     trust_server(&trust, "run-2", 1000, START + S(1));
     struct trust_beat second = beat_of_memory(START + S(20), START);
     assert_true(trust_beat(&trust, &second));
-    assert_true(trust_look(&trust, START + S(20)).until > START + MAX_TTL);
+    assert_true(trust_judge(&trust, START + S(20)).until > START + MAX_TTL);
 }
 
 static void test_the_longest_fault_is_reported(void **state) {
@@ -485,6 +485,23 @@ static void test_an_answer_ages_from_when_it_was_asked_for(void **state) {
     assert_int_equal(trust_fresh_until(&trust), START + S(8));
 }
 
+/* A client that sent nothing has learned nothing: the next command has a heartbeat ahead of it. */
+static void test_a_node_that_was_not_asked_is_not_stale(void **state) {
+    (void)state;
+    struct trust_terms terms = usual;
+    terms.max_age = S(3);
+    struct trust trust = sound(&terms);
+    uint64_t asked_at = START + S(60);
+    assert_int_equal(trust_look(&trust, UINT64_MAX, asked_at).fault, TRUST_NO_FAULT);
+    assert_int_equal(trust_look(&trust, asked_at, asked_at + S(3)).fault, TRUST_NO_FAULT);
+    assert_int_equal(trust_look(&trust, asked_at, asked_at + S(3) + 1).fault, TRUST_STALE);
+    assert_int_equal(trust_judge(&trust, asked_at).fault, TRUST_STALE);
+    assert_true(feel(&trust, asked_at + S(4)));
+    assert_int_equal(trust_look(&trust, UINT64_MAX, asked_at + S(99)).fault, TRUST_NO_FAULT);
+    trust_refused(&trust, TRUST_BEAT, false, "ERR");
+    assert_int_equal(trust_look(&trust, UINT64_MAX, asked_at + S(99)).fault, TRUST_REFUSED);
+}
+
 static void test_a_clock_that_moved_outweighs_age(void **state) {
     (void)state;
     struct trust_terms terms = usual;
@@ -588,7 +605,7 @@ static void test_another_lineage_is_suspicious_where_nobody_looked(void **state)
         uint64_t gap, begun;
         bool is_durable, is_suspicious;
     } rows[] = {
-        {"b", S(3), START - S(99), false, false},   {"b", S(3) + 1, START - S(99), false, true},
+        {"b", S(12), START - S(99), false, false},  {"b", S(12) + 1, START - S(99), false, true},
         {"a", S(300), START - S(99), false, false}, /* the same */
         {"b", S(300), START + S(99), false, false}, /* another marker, which is old enough */
         {"b", S(300), START - S(99), true, false},
@@ -645,7 +662,7 @@ static void test_every_fault_has_words(void **state) {
         [TRUST_PROMOTED] = "it was a replica until lately",
         [TRUST_UNWATCHED] = "its replication id changed while we did not look",
         [TRUST_FORGETFUL] = "its memory is new: it was emptied, or no client came before",
-        [TRUST_STALE] = "it has not answered for too long what it is asked every second",
+        [TRUST_STALE] = "it is slow: it has answered no heartbeat for too long",
     };
     for (int fault = 0; fault < TRUST_FAULT_COUNT; fault++) {
         char room[200];
@@ -766,6 +783,7 @@ int main(void) {
         cmocka_unit_test(test_a_clock_outlives_the_run),
         cmocka_unit_test(test_a_durable_node_has_a_clock_too),
         cmocka_unit_test(test_an_answer_ages_from_when_it_was_asked_for),
+        cmocka_unit_test(test_a_node_that_was_not_asked_is_not_stale),
         cmocka_unit_test(test_a_clock_that_moved_outweighs_age),
         cmocka_unit_test(test_without_beats_nothing_ages),
         cmocka_unit_test(test_a_loss_is_recorded_at_the_time_it_is_learned),
