@@ -1,6 +1,6 @@
 /*
- * The list of nodes changes while clients run: clients one step apart exclude each other, held
- * locks move along, and a refused call changes nothing.
+ * The list of nodes changes while clients run: clients one step apart exclude each other, fences
+ * keep growing, held locks move along, and a refused call changes nothing.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -117,6 +117,40 @@ static void a_joint_client_needs_a_quorum_of_both(void **state) {
     /* The old list, which works, is in use again. */
     assert_int_equal(redlock_client_abandon_nodes(client), REDLOCK_OK);
     assert_int_equal(try_lock(f, client, KEY, LONG_TTL_MS), REDLOCK_OK);
+}
+
+static uint64_t acquire_fence(struct fixture *f, redlock_client *client) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_lock *lock;
+    uint64_t fence;
+
+    request.fenced = true;
+    lock = hold_for(f, client, &request);
+    fence = redlock_fence(lock);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+    return fence;
+}
+
+/* All masters are replaced. The old ones' counters are an hour ahead of the clocks, from which the
+   new ones would start. */
+static void a_fence_grows_from_list_to_list(void **state) {
+    struct fixture *f = *state;
+    redlock_client *old = client_on(f, 0, 3, LONG_TTL_MS);
+    redlock_client *joint = joint_client(f, 0, 3, 3, SIX);
+    redlock_client *new = client_on(f, 3, SIX, LONG_TTL_MS);
+    redlock_client *steps[] = {old, joint, old, joint, joint, new, joint, new};
+    uint64_t fence = acquire_fence(f, old);
+    char command[64];
+
+    snprintf(command, sizeof(command), "SET " KEY "::fence %llu",
+             (unsigned long long)(fence + UINT64_C(3600000000)));
+    send_to(f, 0, 3, command);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        uint64_t next = acquire_fence(f, steps[i]);
+        assert_true(next > fence);
+        fence = next;
+    }
 }
 
 /* ---------------------------------------------------------------------- locks that move along */
@@ -465,6 +499,7 @@ int main(void) {
         ON_SIX_MASTERS(neighbouring_steps_exclude_each_other),
         ON_SIX_MASTERS(clients_two_steps_apart_do_not),
         ON_SIX_MASTERS(a_joint_client_needs_a_quorum_of_both),
+        ON_SIX_MASTERS(a_fence_grows_from_list_to_list),
         ON_SIX_MASTERS(a_held_lock_lives_through_a_change),
         ON_SIX_MASTERS(all_masters_are_replaced_under_load),
         ON_SIX_MASTERS(a_lock_without_a_quorum_of_both_is_lost),
