@@ -126,7 +126,7 @@ def environment(build, work, page):
     kept = {k: v for k, v in os.environ.items() if not k.startswith("REDLOCK_")}
     folders = [stand_in(work), kept["PATH"]]
     if "meson install" not in page:
-        for part in ("examples/redlock", "examples/gateway", "bench"):
+        for part in ("examples/redlock", "examples/gateway", "examples/cases", "bench"):
             folders.insert(0, os.path.join(build, part))
     kept["PATH"] = ":".join(folders)
     kept["CFLAGS"] = "-O0"  # what a page builds need not be fast
