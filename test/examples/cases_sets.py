@@ -1,7 +1,9 @@
 """Keys spread over several sets of masters, which come, go and fail."""
 
+import contextlib
 import hashlib
 import itertools
+import os
 
 from program import Program, refuses
 from stand import Masters, run, until
@@ -113,6 +115,26 @@ def keys_with_one_tag_are_one_lock():
     program.wait(0)
 
 
+def a_lost_lock_is_reported():
+    """The program's work takes as long as a pipe is full."""
+    a, b = Masters(), Masters()
+    key = key_of("b", "ab")
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    program = Program("sets", "=a", *a.uris, "=b", *b.uris, "--", key, stdout=writer)
+    os.close(writer)
+    until(lambda: b.has(key) == 3, "it works")
+    b.delete(key)
+    with open(reader, encoding="ascii") as pipe:
+        assert pipe.read().lstrip("x") == f"{key} at b\n"
+    program.wait(1)
+    assert program.said().startswith(f"{key}: lost"), program.said()
+
+
 def a_master_of_one_set_fails():
     a, b = Masters(), Masters()
     program = Program("sets", "=a", *a.uris, "=b", *b.uris, "--", *KEYS)
@@ -164,6 +186,7 @@ if __name__ == "__main__":
         a_key_that_moves_is_locked_at_both_sets,
         processes_one_step_apart_exclude_each_other,
         keys_with_one_tag_are_one_lock,
+        a_lost_lock_is_reported,
         a_master_of_one_set_fails,
         a_set_that_is_down_concerns_only_its_own_keys,
         a_set_that_stays_down_is_reported,

@@ -13,13 +13,13 @@ FOLDER = os.path.join(os.environ["BUILD"], "examples", "cases")
 class Program:
     """A process whose last arguments are the masters' URIs."""
 
-    def __init__(self, name, *arguments, masters=None, nodes=(), stdin=subprocess.DEVNULL):
+    def __init__(self, name, *arguments, masters=None, nodes=(), stdin=subprocess.DEVNULL, stdout=None):
         self.output = tempfile.TemporaryFile(mode="w+")
         self.errors = tempfile.TemporaryFile(mode="w+")
         self.process = start(
             [os.path.join(FOLDER, name), *arguments, *(masters.uris if masters else nodes)],
             stdin=stdin,
-            stdout=self.output,
+            stdout=stdout or self.output,
             stderr=self.errors,
         )
         adopt(self)
