@@ -20,9 +20,9 @@ static struct set {
     const char *name; /* chooses the keys of the set; its masters may change */
     redlock_options options;
 } sets[SETS];
-
-static redlock_client *clients[SETS * SETS]; /* by the set before and that after; lazily made */
 static int set_count, failed, working = 1;   /* working: number of locks, and 1 for main */
+static redlock_client *clients[SETS * SETS]; /* by a key's set before and after; made when needed */
+static struct event_base *base;
 
 /* Chooses the set of a tag by rendezvous hashing, from those without the mark: the one with the
    largest BLAKE2b-512 of its name, a NUL and the tag. */
@@ -71,7 +71,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
 
 /* Requests one lock of the first key and of those that follow with the same tag, the part before
    the first '/'. Returns their number. Each lock of keys that move needs a quorum of both sets. */
-static size_t begin(char **keys, struct event_base *base) {
+static size_t begin(char **keys) {
     size_t tag = strcspn(keys[0], "/"), count = 1;
     int before = set_of(keys[0], tag, '+'), after = set_of(keys[0], tag, '-');
     redlock_client **client = &clients[before * SETS + after];
@@ -95,7 +95,6 @@ static size_t begin(char **keys, struct event_base *base) {
 }
 
 int main(int argc, char **argv) {
-    struct event_base *base = event_base_new();
     char **arg = argv + 1;
     for (; arg < argv + argc && strcmp(*arg, "--") != 0 && set_count < SETS; arg++) {
         if (strchr("=+-", **arg) != NULL) {
@@ -105,12 +104,13 @@ int main(int argc, char **argv) {
             sets[set_count - 1].options.node_count++;
         }
     }
-    if (base == NULL || set_count == 0 || arg >= argv + argc || strcmp(*arg, "--") != 0) {
+    if (set_count == 0 || arg >= argv + argc || strcmp(*arg, "--") != 0 ||
+        (base = event_base_new()) == NULL) {
         fputs("usage: sets =NAME NODE... [=NAME NODE...]... -- KEY...\n", stderr);
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* also into a pipe */
-    for (arg++; *arg != NULL; arg += begin(arg, base)) {
+    for (arg++; *arg != NULL; arg += begin(arg)) {
     }
     end(NULL, true);
     event_base_dispatch(base);
