@@ -181,7 +181,7 @@ static void on_turn(void *arg) {
  */
 #define LATE (100 * NANOS_PER_MS)
 
-/* The period of the heartbeat. Channels need a closer look (channel_beat). */
+/* The period of the heartbeat. Beats for pushes, and channels, must not be late. */
 static uint64_t heartbeat_period(const redlock_client *client) {
     return client->members.is_listening ? CHANNEL_BEAT_NANOS : 1000 * NANOS_PER_MS;
 }

@@ -25,8 +25,7 @@ typedef struct redlock_node_info {
     size_t bytes;            /* bytes of those commands */
     size_t pending_releases; /* unconfirmed releases */
     uint64_t disconnected;   /* connections that failed or ended */
-    bool trusted;            /* whether the node's grants count, as far as an idle client knows,
-                                which asks every 10 s: see redlock_guards */
+    bool trusted;            /* whether its grants count, as of its last answer: redlock_guards */
     const char *distrust;    /* cause when not trusted, or ""; valid until the loop runs again */
     uint64_t distrust_ms;    /* time until trusted again; 0: until something else changes */
     bool joining;            /* in the next list only: see redlock_client_change_nodes */

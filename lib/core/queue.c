@@ -8,6 +8,12 @@
 /* The longest time between two polls, in reservations. */
 #define POLL_RESERVATIONS_MAX 16
 
+/*
+ * The part of a reservation for which a poll waits in addition: it takes a heartbeat along, and so
+ * costs the nodes most of what a waiter does.
+ */
+#define POLL_SLACK 4
+
 /* The number of waiters ahead for which the time between two polls grows by a reservation. */
 #define POLL_STRETCH 8
 
@@ -54,7 +60,7 @@ static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     }
     /* One more millisecond, because nodes report the TTL in whole ones. */
     uint64_t expiry = nanos_from_ms((uint64_t)round_free_in_ms(round) + 1);
-    uint64_t delay = nanos_min(expiry, terms->reservation);
+    uint64_t delay = nanos_min(expiry, terms->reservation + terms->reservation / POLL_SLACK);
     /* 1/8 of the delay for each waiter ahead, at most 16 delays. */
     uint64_t spread =
         delay / POLL_STRETCH * nanos_min(round->ahead, POLL_RESERVATIONS_MAX * POLL_STRETCH);

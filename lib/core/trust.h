@@ -158,7 +158,7 @@ bool trust_is_heard(const struct trust *trust);
 struct trust_view trust_judge(const struct trust *trust, uint64_t at);
 
 /*
- * Returns the node's fault, or TRUST_NO_FAULT, for a command that is sent now, behind a heartbeat.
+ * Returns the node's fault, or TRUST_NO_FAULT, for a command that is sent now, after a heartbeat.
  * `asked_at` is the time at which the oldest heartbeat without an answer was sent; NANOS_NEVER:
  * there is none. Without one the node is not stale, however old the last answer is.
  */

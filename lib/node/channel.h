@@ -27,7 +27,7 @@
 #define CHANNEL_NAME_SIZE (8 + CHANNEL_DIGITS + 1)
 
 /* The longest time between two calls of channel_beat. */
-#define CHANNEL_BEAT_NANOS (500 * NANOS_PER_MS)
+#define CHANNEL_BEAT_NANOS (250 * NANOS_PER_MS)
 
 /*
  * The time without a message after which a probe is due. Meanwhile a dead channel costs little:

@@ -23,10 +23,10 @@
 #define GUARD_BEAT_NANOS (1000 * NANOS_PER_MS)
 
 /*
- * The same while requests wait, for beats without a command. It is longer, so that polls, about one
- * a second, take the beats along.
+ * The same while requests wait, for beats without a command. It is longer than the time between two
+ * polls of a waiter, so that these take the beats along, and short enough that pushes count.
  */
-#define GUARD_WAITING_NANOS (1250 * NANOS_PER_MS)
+#define GUARD_WAITING_NANOS (1400 * NANOS_PER_MS)
 
 /* The longest time between two beats. */
 #define GUARD_GAP_MAX (10000 * NANOS_PER_MS)
@@ -122,7 +122,7 @@ static inline const char *guard_original(const struct guard *guard) {
  */
 void guard_look_again(struct guard *guard);
 
-/* Returns the verdict on the votes for commands that are sent now, behind a beat. */
+/* Returns the verdict on the votes for commands that are sent now, after a beat. */
 struct trust_view guard_look(const struct guard *guard);
 
 /* Returns whether the answer to a command that is sent now would count as a vote. */

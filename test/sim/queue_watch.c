@@ -74,7 +74,7 @@ static void look_at(struct unasked *unasked, const struct app *app, const redloc
     }
 }
 
-/* ---- clocks ---- */
+/* ---- clocks and heartbeats ---- */
 
 /* Checks that a client's bound of a node's clock is no tighter than the node's heartbeats prove. */
 static void look_at_clock(const struct app *app, const struct node *node, unsigned server) {
@@ -91,13 +91,31 @@ static void look_at_clock(const struct app *app, const struct node *node, unsign
     }
 }
 
-static void look_at_clocks(const struct app *app, const redlock_lock *lock) {
+/* The longest age of a heartbeat while a request waits: pushes count only with a newer one. */
+#define AGE_MAX (GUARD_WAITING_NANOS + 2 * CHANNEL_BEAT_NANOS)
+
+/* Checks that a client that waits for pushes sends heartbeats, even if it sends nothing else. */
+static void look_at_beats(const struct app *app, const struct node *node, unsigned server) {
+    const struct event_base *process = &app->process;
+    const struct checker *checker = app->checker;
+    uint64_t age = tempo_read(&process->clock, checker->world->now) - node->guard.beaten_at;
+    if (checker->has_guards && channel_is_ready(&node->channel) && age > AGE_MAX &&
+        checker->world->now - checker->disturbed_at[process->index] > AGE_MAX) {
+        violate(checker->world, INVARIANT_LIVENESS,
+                "process %u waits, and has not asked node %u for its clock for %" PRIu64 " ms",
+                process->index, server, age / MS);
+    }
+}
+
+static void look_at_nodes(const struct app *app, const redlock_lock *lock) {
     const struct members *members = lock->locks->members;
     for (unsigned slot = 0; slot < REDLOCK_MAX_NODES; slot++) {
         const struct node *node = members->nodes[slot];
         const char *port = node != NULL ? strrchr(node_name(node), ':') : NULL;
         if (port != NULL) {
-            look_at_clock(app, node, (unsigned)strtoul(port + 1, NULL, 10) - SIM_FIRST_PORT);
+            unsigned server = (unsigned)strtoul(port + 1, NULL, 10) - SIM_FIRST_PORT;
+            look_at_clock(app, node, server);
+            look_at_beats(app, node, server);
         }
     }
 }
@@ -111,7 +129,7 @@ void queue_watch_look(struct queue_watch *watch, const struct app *app) {
         struct unasked *unasked = &watch->unasked[process->index][i];
         const redlock_lock *lock = has_client ? app->workers[i].lock : NULL;
         if (is_waiting(lock) && !app->checker->clocks_jump) {
-            look_at_clocks(app, lock);
+            look_at_nodes(app, lock);
         }
         look_at(unasked, app, is_excused ? NULL : lock);
     }
