@@ -46,7 +46,7 @@ redlock_status handle_acquire(struct locks *locks, const redlock_request *reques
 }
 
 uint64_t redlock_fence(const redlock_lock *lock) {
-    return lock != NULL && lock->lease.was_acquired ? lock->lease.fence : 0;
+    return lock != NULL && lock->lease.was_acquired ? lease_fence(&lock->lease) : 0;
 }
 
 /* Refuses a call on NULL, or if the client is closing or inherited (context_check). */

@@ -59,7 +59,7 @@ typedef struct redlock_node_view {
     bool held;             /* whether the key is there, with an expiry */
     const char *owner;     /* redlock_options.owner of the holder, printable; "" */
     uint64_t ttl_ms;       /* rest of the key's TTL */
-    uint64_t fence;        /* counter of the key; 0: none */
+    uint64_t fence;        /* counter of the key: the end of a range of 64 fences; 0: none */
     const char *detail;    /* why there is no answer, or why the key is no lock; "" */
     uint32_t readers;      /* readers that share the key; 0: free, or held alone */
     uint32_t queue_length; /* entries in its wait queue; 0 also if the user may not read it */
@@ -70,7 +70,7 @@ typedef struct redlock_view {
     bool held;                      /* whether a quorum holds it for the same holder or readers */
     const char *owner;              /* redlock_options.owner of the holder; "" */
     uint64_t ttl_ms;                /* time for which a quorum still holds it */
-    uint64_t fence;                 /* of the newest completed fenced acquisition; 0: none */
+    uint64_t fence;                 /* the first of the newest range; 0: none (redlock_fence) */
     const redlock_node_view *nodes; /* in the order of redlock_client_nodes */
     size_t node_count;              /* number of nodes */
     uint32_t readers;               /* readers that a quorum lists; `owner` is then "" */

@@ -2,6 +2,7 @@
 
 #include "core/acquire.h"
 #include "core/hold.h"
+#include "wire/fence.h"
 
 bool handover_is_possible(const struct lease *from, const struct lease *to, uint64_t now) {
     /* An extension under way belongs to the request that releases, and cannot be handed over. */
@@ -14,8 +15,9 @@ bool handover_is_silent(const struct lease *from, const struct lease *to, uint64
     uint64_t usual = terms->trusts_pushes ? terms->reservation : from->ttl;
     /* At least 3/4 of the time that a new acquisition would have. */
     uint64_t least = nanos_max(usual - usual / 4, to->terms->min_validity);
-    /* Each holder needs a fence of its own, so a fenced lock always takes a round. */
-    return !terms->fenced && from->ttl == to->ttl && terms->watchdog == to->terms->watchdog &&
+    /* Each holder needs a fence of its own: the next of the range, while there is one. */
+    bool has_fence = !terms->fenced || from->fences_used < FENCES_IN_RANGE - 1;
+    return has_fence && from->ttl == to->ttl && terms->watchdog == to->terms->watchdog &&
            !from->is_unrenewed && nanos_sub(from->holding.lost_at, now) > least;
 }
 
@@ -58,10 +60,12 @@ void handover_move(struct lease *from, struct lease *to, uint64_t now, struct le
     move_keys(from, to);
     if (is_silent) {
         move_validity(from, to, now);
+        to->fence = from->fence;
+        to->fences_used = (uint8_t)(from->fence > 0 ? from->fences_used + 1 : 0);
         update_notify(begun, LEASE_ACQUIRED, REDLOCK_OK);
     } else {
-        /* The round of RAISE brings a quorum's counters to the next fence. */
-        to->fence = from->fence > 0 ? from->fence + 1 : 0;
+        /* The round of RAISE brings a quorum's counters to the end of the next range. */
+        to->fence = from->fence > 0 ? from->fence + FENCES_IN_RANGE : 0;
         acquire_confirm(to, now, begun);
     }
     end_lease(from, ended);

@@ -3,9 +3,10 @@
  * at the nodes. Requests that wait for a handover are QUEUED without a round.
  *
  *  - A silent handover sends nothing, because nothing has to change at the nodes. Every request
- *    checks the validity again.
- *  - Any other handover takes a round of RAISE: a fenced lock needs a fence of its own, the
- *    validity may be nearly over, or the TTL differs.
+ *    checks the validity again. A fenced lock goes on with the next fence of the range that its
+ *    acquisition took.
+ *  - Any other handover takes a round of RAISE: the range is used up, the validity may be nearly
+ *    over, or the TTL differs. The round takes the next range.
  */
 #ifndef REDLOCK_CORE_HANDOVER_H
 #define REDLOCK_CORE_HANDOVER_H

@@ -15,6 +15,7 @@
 #include "core/hold.h"
 #include "core/queue.h"
 #include "core/tries.h"
+#include "wire/fence.h"
 
 /* Sets `wake_at` to when nodes have had the time of a round, or to the end if that comes first. */
 void lease_start(struct lease *lease, const struct lease_terms *terms, uint32_t members,
@@ -72,6 +73,10 @@ void lease_lead(struct lease *lease, uint64_t now, struct lease_update *update) 
 
 uint64_t lease_validity(const struct lease *lease, uint64_t now) {
     return lease_is_held(lease) ? nanos_sub(lease->holding.validity_end, now) : 0;
+}
+
+uint64_t lease_fence(const struct lease *lease) {
+    return fence_first(lease->fence) + lease->fences_used;
 }
 
 /* The votes of this try take at most a round, and so do the commands of the next. */

@@ -136,4 +136,7 @@ uint64_t lease_next_try_within(const struct lease *lease, uint64_t now);
 /* Returns how long the lock is still certain to be ours, in nanoseconds. 0: it is not held. */
 uint64_t lease_validity(const struct lease *lease, uint64_t now);
 
+/* Returns the fence of a lease that was acquired; 0: not fenced. */
+uint64_t lease_fence(const struct lease *lease);
+
 #endif

@@ -126,13 +126,15 @@ struct lease {
     uint64_t wake_at;      /* NANOS_NEVER: the lease waits for no instant */
     uint64_t asked_at;     /* the instant at which the latest try or renewal was sent */
     uint64_t longest_ttl;  /* the longest time that a node was asked to keep the key */
-    uint64_t fence;        /* the counter that a quorum agrees on; 0: not fenced */
+    uint64_t fence;        /* the counter that a quorum agrees on, the last number of the range of
+                              fences (wire/fence.h); 0: not fenced */
     uint32_t members;      /* mask: the nodes asked; changes with the client's list */
     uint32_t may_hold; /* mask: nodes that may hold the key, or an entry, for the current token */
     uint32_t tries;
     uint32_t permit_retries; /* tries without a pause before them, each for another permit */
     uint16_t change_rounds;  /* number of rounds in a row that followed a change notification */
     uint8_t state;           /* enum lease_state */
+    uint8_t fences_used;     /* number of fences of the range that earlier holders had */
     uint8_t permit;          /* the permit tried or held; in BACKOFF, the one tried next */
     int8_t failure; /* redlock_status: the reason why the last try, or the request, failed */
     int8_t loss;    /* redlock_status: the reason why it is LOST */

@@ -1,6 +1,7 @@
 #include "core/survey.h"
 
 #include "base/text.h"
+#include "wire/fence.h"
 
 #include <string.h>
 
@@ -123,7 +124,7 @@ struct survey_verdict survey_decide(const struct survey *survey) {
         /* The lock lasts for as long as a quorum keeps it, not for its longest TTL. */
         .ttl_ms = reached(survey, holders, needed, ttl_of),
         /* A fence is only given out once a quorum of counters has reached it. */
-        .fence = reached(survey, list, needed, fence_of),
+        .fence = fence_first(reached(survey, list, needed, fence_of)),
         .readers = (uint32_t)reached(survey, holders, needed, readers_of),
     };
 }
@@ -194,7 +195,9 @@ static redlock_status check_list(const struct survey *survey, uint32_t list, uin
     uint32_t silent = count_nodes(in_state(survey, list, SURVEY_SILENT));
     uint32_t beyond = 0;
     for (uint32_t rest = list; rest != 0; rest &= rest - 1) {
-        beyond += survey->answers[__builtin_ctz(rest)].fence > fence;
+        uint64_t counter = survey->answers[__builtin_ctz(rest)].fence;
+        /* A range that begins beyond the fence is a later acquisition's. */
+        beyond += fence_first(counter) > fence;
     }
     /* A later holder may have been given a fence that this quorum has reached. */
     if (beyond >= needed) {

@@ -62,7 +62,7 @@ struct survey_verdict {
     bool is_held;
     uint32_t node;    /* one of the nodes that hold the key */
     uint64_t ttl_ms;  /* the time for which a quorum holds the key */
-    uint64_t fence;   /* the largest number that a quorum of counters has reached */
+    uint64_t fence;   /* the first of the newest range that a quorum of counters has reached */
     uint32_t readers; /* the number of readers that a quorum of the holding nodes has */
 };
 
@@ -82,9 +82,9 @@ struct survey_queue {
 void survey_waiters(const struct survey *survey, struct survey_queue *queue);
 
 /*
- * Compares a fence with the counters. Returns REDLOCK_OK if no holder was given a larger fence,
- * REDLOCK_ELOST if a quorum of the counters is beyond it, and REDLOCK_ENOQUORUM if too few nodes
- * have answered to decide.
+ * Compares a fence with the counters. Returns REDLOCK_OK if no holder was given a fence of a later
+ * range, REDLOCK_ELOST if a quorum of the counters is beyond the range of `fence`, and
+ * REDLOCK_ENOQUORUM if too few nodes have answered to decide.
  */
 redlock_status survey_check_fence(const struct survey *survey, uint64_t fence);
 

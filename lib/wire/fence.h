@@ -7,17 +7,33 @@
 /* The largest fence: Lua counts exactly up to 2^53. */
 #define FENCE_MAX ((UINT64_C(1) << 53) - 1)
 
-/* The largest value taken from a clock: it leaves 2^40 (a trillion) acquisitions to come. */
+/*
+ * The number of fences that an acquisition takes. They end at the counter; the acquirer has the
+ * first one, and each request that its client hands the lock on to without a message, the next.
+ * FENCE_RANGE of wire/script.h is the same number.
+ */
+#define FENCES_IN_RANGE 64
+
+/*
+ * Returns the first fence of the range that ends at a counter; 0: none. A counter below the length
+ * of a range is a lie, and stays as it is: a fence is above 0.
+ */
+static inline uint64_t fence_first(uint64_t counter) {
+    return counter < FENCES_IN_RANGE ? counter : counter - (FENCES_IN_RANGE - 1);
+}
+
+/* The largest value taken from a clock: it leaves 2^34 (17 billion) acquisitions to come. */
 #define FENCE_FROM_CLOCK_MAX (FENCE_MAX + 1 - (UINT64_C(1) << 40))
 
 /*
- * Counters follow the clock: they start from the time in microseconds, and no key is acquired a
- * million times a second. A counter far ahead of the nodes' clocks is therefore corrupt, or a lie.
- * A single node cannot raise a fence to more than FENCE_SLACK ahead of the masters' time, which a
- * minority of the nodes cannot set. An answer more than FENCE_SLACK + FENCE_MARGIN ahead is an
- * error. The margin is there because clients estimate that time differently: a value that one
- * client accepted must not be out of range for another. Scripts accept a starting value of up to
- * FENCE_AHEAD ahead of their server's clock (scripts/parts/counters.lua).
+ * Counters follow the clock: they start from the time in microseconds, and no key is passed on by
+ * its nodes 15,625 times a second (1,000,000 / FENCES_IN_RANGE) for long. A counter far ahead of
+ * the nodes' clocks is therefore corrupt, or a lie. A single node cannot raise a fence to more than
+ * FENCE_SLACK ahead of the masters' time, which a minority of the nodes cannot set. An answer more
+ * than FENCE_SLACK + FENCE_MARGIN ahead is an error. The margin is there because clients estimate
+ * that time differently: a value that one client accepted must not be out of range for another.
+ * Scripts accept a starting value of up to FENCE_AHEAD ahead of their server's clock
+ * (scripts/parts/counters.lua).
  */
 #define FENCE_DAY UINT64_C(86400000000)
 #define FENCE_SLACK (2 * FENCE_DAY)

@@ -16,11 +16,11 @@
 static const struct kind kinds[] = {
     {0, '0', .take = SCRIPT_NONE, .queue = SCRIPT_QUEUE,
      .top_up = SCRIPT_NONE, .renew = SCRIPT_RENEW, OF_A_KEY},
-    {KIND_FENCED, '1', .take = SCRIPT_TAKE, .queue = SCRIPT_QUEUE,
+    {KIND_FENCED, 'n', .take = SCRIPT_TAKE, .queue = SCRIPT_QUEUE,
      .top_up = SCRIPT_TAKE, .renew = SCRIPT_RENEW_FENCED, OF_A_KEY},
     {KIND_SEVERAL, 's', .take = SCRIPT_TAKE, .queue = SCRIPT_QUEUE_SET,
      .top_up = SCRIPT_TAKE, .renew = SCRIPT_RENEW, OF_A_KEY},
-    {KIND_SEVERAL | KIND_FENCED, 'f', .take = SCRIPT_TAKE, .queue = SCRIPT_QUEUE_SET,
+    {KIND_SEVERAL | KIND_FENCED, 'g', .take = SCRIPT_TAKE, .queue = SCRIPT_QUEUE_SET,
      .top_up = SCRIPT_TAKE, .renew = SCRIPT_RENEW_FENCED, OF_A_KEY},
     {KIND_PERMIT, 'p', .take = SCRIPT_PERMIT, .queue = SCRIPT_QUEUE_PERMIT,
      .top_up = SCRIPT_NONE, .renew = SCRIPT_RENEW, OF_A_PERMIT},
@@ -30,7 +30,7 @@ static const struct kind kinds[] = {
      .top_up = SCRIPT_SHARE, .renew = SCRIPT_SHARE_RENEW, OF_A_SHARE},
     {KIND_WRITER, 'w', .take = SCRIPT_WRITE, .queue = SCRIPT_QUEUE,
      .top_up = SCRIPT_NONE, .renew = SCRIPT_RENEW, OF_A_KEY},
-    {KIND_WRITER | KIND_FENCED, 'x', .take = SCRIPT_WRITE_FENCED, .queue = SCRIPT_QUEUE,
+    {KIND_WRITER | KIND_FENCED, 'v', .take = SCRIPT_WRITE_FENCED, .queue = SCRIPT_QUEUE,
      .top_up = SCRIPT_TAKE, .renew = SCRIPT_RENEW_FENCED, OF_A_KEY},
 };
 /* clang-format on */

@@ -88,6 +88,9 @@ enum script {
 /* Maximum lead of a counter's starting value over a server's clock, in us: 1 day (wire/fence.h). */
 #define FENCE_AHEAD "86400000000"
 
+/* Number of fences that an acquisition takes: FENCES_IN_RANGE (wire/fence.h). */
+#define FENCE_RANGE "64"
+
 /*
  * Maximum number of queue entries that one call handles, over all its keys; and the number of
  * reservations after which a waiter that was asked to retry, and has not, loses its entry.

@@ -19,6 +19,9 @@
 #define COUNTER "orders:42::fence"
 #define FIVE 5
 
+/* The length of the range of fences that an acquisition takes. */
+#define RANGE 64
+
 /* Ahead of the hints of clients whose clocks are right, and within the bound of counters. */
 #define FAR (clock_now_us() + UINT64_C(3600000000))
 
@@ -54,11 +57,17 @@ static void set_counter(struct fixture *f, size_t master, uint64_t count) {
     free(answer);
 }
 
-/* Returns the number of masters whose counter is `fence` now. */
+/* Returns the counter after the acquisition that got the fence: the end of its range. */
+static uint64_t range_end(uint64_t fence) {
+    return fence + RANGE - 1;
+}
+
+/* Returns the number of masters whose counter now is the end of the range that begins at `fence`.
+ */
 static size_t agreeing(struct fixture *f, uint64_t fence) {
     size_t count = 0;
     for (size_t i = 0; i < FIVE; i++) {
-        count += counter_at(f, i) == fence;
+        count += counter_at(f, i) == range_end(fence);
     }
     return count;
 }
@@ -123,6 +132,36 @@ static void a_fence_is_reported_to_the_end_of_the_handle(void **state) {
     let_go(f, call->lock);
 }
 
+/*
+ * One acquisition serves its client's own requests with the fences of its range, without a message;
+ * a round then takes the next range. The next client's range is beyond both.
+ */
+static void a_client_hands_the_lock_on_with_fences_of_its_range(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+    options.max_local_handoffs = RANGE + 1;
+    redlock_client *client = connect_with(f, &options);
+    redlock_request request = fenced_request();
+    struct call *calls[RANGE + 2];
+    uint64_t first = 0;
+
+    request.wait_ms = REDLOCK_FOREVER;
+    for (size_t i = 0; i < RANGE + 2; i++) {
+        calls[i] = begin_acquire(f, client, &request);
+    }
+    for (size_t i = 0; i < RANGE + 2; i++) {
+        assert_int_equal(await(f, calls[i]), REDLOCK_OK);
+        first = i == 0 ? redlock_fence(calls[i]->lock) : first;
+        assert_int_equal(redlock_fence(calls[i]->lock), first + i);
+        assert_true(agreeing(f, i < RANGE ? first : first + RANGE) >= 3);
+        assert_int_equal(let_go(f, calls[i]->lock), REDLOCK_OK);
+    }
+    assert_int_equal(log_capture_count(&f->capture, "-> raising"), 1);
+    redlock_lock *lock = hold_fenced(f, connect_client(f));
+    assert_true(redlock_fence(lock) >= first + 2 * RANGE);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
 /* ------------------------------------------------------------------------------ counters apart */
 
 /* The largest counter is not on a quorum, which is raised to it before the lock is reported. */
@@ -161,7 +200,7 @@ static void what_is_taken_meanwhile_is_not_raised(void **state) {
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
     wait_answered(f, client, 0);
     assert_int_equal(counter_at(f, 0), 1);
-    assert_int_equal(counter_at(f, 2), fence); /* a renewal carries the fence */
+    assert_int_equal(counter_at(f, 2), range_end(fence)); /* a renewal carries it */
     let_go(f, lock);
 }
 
@@ -245,7 +284,7 @@ static void a_counter_ruined_while_it_is_held_loses_its_lock_alone(void **state)
 #define DAY UINT64_C(86400000000)
 
 /*
- * Makes a client acquire KEY; returns its fence. Asserts that no sound counter exceeds the fence.
+ * Makes a client acquire KEY; returns its fence. Asserts that no sound counter exceeds its range.
  */
 static uint64_t fence_beside_a_liar(struct fixture *f, redlock_client *client) {
     redlock_lock *lock = hold_fenced(f, client);
@@ -253,7 +292,7 @@ static uint64_t fence_beside_a_liar(struct fixture *f, redlock_client *client) {
 
     wait_all_answered(f, client);
     for (size_t i = 1; i < FIVE; i++) {
-        assert_true(counter_at(f, i) <= fence);
+        assert_true(counter_at(f, i) <= range_end(fence));
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_all_answered(f, client);
@@ -270,7 +309,7 @@ static void a_counter_at_its_end_at_one_node_is_not_raised_to(void **state) {
     uint64_t last = 0;
 
     for (size_t i = 0; i < 10; i++) {
-        set_counter(f, 0, (UINT64_C(1) << 53) - 2);
+        set_counter(f, 0, (UINT64_C(1) << 53) - 1 - RANGE);
         uint64_t fence = fence_beside_a_liar(f, i % 2 == 0 ? client : another);
         assert_true(fence > last && fence < FAR);
         last = fence;
@@ -309,7 +348,7 @@ static void a_liar_at_the_bound_does_no_harm(void **state) {
     uint64_t last = 0;
 
     for (size_t i = 0; i < cycles_here(120); i++) {
-        set_counter(f, 0, FAR - UINT64_C(3600000000) + ahead[i % 6] - 1);
+        set_counter(f, 0, FAR - UINT64_C(3600000000) + ahead[i % 6] - RANGE);
         uint64_t fence = fence_beside_a_liar(f, clients[i / 3 % 2]);
         assert_true(fence > last);
         assert_true(fence < FAR + 2 * DAY);
@@ -330,7 +369,7 @@ static void counters_of_a_quorum_within_the_margin_are_accepted(void **state) {
     uint64_t last = 0;
     for (size_t i = 0; i < 5; i++) {
         uint64_t fence = fence_beside_a_liar(f, client);
-        assert_true(fence > far && fence > last && fence < far + 100);
+        assert_true(fence > far && fence > last && fence < far + 10 * RANGE);
         last = fence;
     }
 }
@@ -360,13 +399,14 @@ static void an_empty_node_is_topped_up_with_the_fence(void **state) {
     send_to(f, 4, FIVE, "FLUSHALL");
     assert_int_equal(extend(f, lock, LONG_TTL_MS), REDLOCK_OK);
     wait_holders(f, KEY, FIVE);
-    assert_int_equal(counter_at(f, 4), redlock_fence(lock));
+    assert_int_equal(counter_at(f, 4), range_end(redlock_fence(lock)));
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
 /*
  * A late top-up finds a key that another holder has acquired and released. The topped-up lock is
- * then handed over inside its client: its new fence differs from that other holder's.
+ * then handed over inside its client, by a round because the TTLs differ: its new range is beyond
+ * that other holder's.
  */
 static void a_late_top_up_counts_after_another_holder(void **state) {
     struct fixture *f = *state;
@@ -379,6 +419,7 @@ static void a_late_top_up_counts_after_another_holder(void **state) {
     redlock_client *client = connect_with(f, &options);
     request.wait_ms = REDLOCK_FOREVER;
     struct call *holder = begin_acquire(f, client, &request);
+    request.ttl_ms--;
     struct call *next = begin_acquire(f, client, &request);
     assert_int_equal(await(f, holder), REDLOCK_OK);
     wait_holders(f, KEY, 3);
@@ -595,6 +636,7 @@ int main(void) {
         ON_FIVE_MASTERS(without_contention_it_takes_one_round_trip),
         ON_FIVE_MASTERS(a_lock_without_a_fence_has_none),
         ON_FIVE_MASTERS(a_fence_is_reported_to_the_end_of_the_handle),
+        ON_FIVE_MASTERS(a_client_hands_the_lock_on_with_fences_of_its_range),
         ON_FIVE_MASTERS(the_largest_counter_is_raised_on_a_quorum),
         ON_FIVE_MASTERS(what_is_taken_meanwhile_is_not_raised),
         ON_FIVE_MASTERS(a_counter_that_is_none_is_named),

@@ -111,7 +111,7 @@ static void a_holder_is_reported(void **state) {
     for (size_t i = 0; i < FIVE; i++) {
         assert_string_equal(sight.nodes[i].node, masters_address(f->masters, i));
         assert_true(sight.nodes[i].answered && sight.nodes[i].held);
-        assert_int_equal(sight.nodes[i].fence, redlock_fence(lock));
+        assert_int_equal(sight.nodes[i].fence, redlock_fence(lock) + 63); /* the range's end */
         assert_string_equal(sight.details[i], "");
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
@@ -335,6 +335,34 @@ static void the_newest_fence_is_known(void **state) {
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
 }
 
+/*
+ * The nodes do not know which request of a client has the lock: the whole range is newest, until
+ * another client takes the next one.
+ */
+static void fences_of_one_range_are_newest_together(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = request_for(KEY, TTL_MS);
+
+    request.fenced = true;
+    request.wait_ms = REDLOCK_FOREVER;
+    struct call *holder = begin_acquire(f, client, &request);
+    struct call *next = begin_acquire(f, client, &request);
+    assert_int_equal(await(f, holder), REDLOCK_OK);
+    uint64_t fence = redlock_fence(holder->lock);
+    assert_int_equal(let_go(f, holder->lock), REDLOCK_OK);
+    assert_int_equal(await(f, next), REDLOCK_OK);
+    assert_int_equal(redlock_fence(next->lock), fence + 1);
+    assert_int_equal(look(f, client).view.fence, fence);
+    assert_int_equal(check_fence(f, client, fence), REDLOCK_OK);
+    assert_int_equal(check_fence(f, client, fence + 1), REDLOCK_OK);
+    assert_int_equal(let_go(f, next->lock), REDLOCK_OK);
+    redlock_lock *lock = hold_fenced(f, connect_client(f));
+    assert_int_equal(check_fence(f, client, fence), REDLOCK_ELOST);
+    assert_int_equal(check_fence(f, client, fence + 1), REDLOCK_ELOST);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+}
+
 /* The value of a ruined counter is unknown: the node may have had a larger fence. */
 static void a_ruined_counter_is_no_answer(void **state) {
     struct fixture *f = *state;
@@ -373,7 +401,7 @@ static void a_try_that_failed_makes_no_fence_old(void **state) {
     request.fenced = true;
     assert_ended(acquire(f, other, &request), REDLOCK_EHELD);
     wait_all_answered(f, other);
-    assert_true(look(f, client).nodes[4].fence > redlock_fence(lock));
+    assert_true(look(f, client).nodes[4].fence >= redlock_fence(lock) + 64); /* another range */
     assert_int_equal(check_fence(f, client, redlock_fence(lock)), REDLOCK_OK);
     assert_int_equal(look(f, client).view.fence, redlock_fence(lock));
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
@@ -481,6 +509,7 @@ int main(void) {
         ON_FIVE_MASTERS(who_is_not_trusted_does_not_count),
         ON_FIVE_MASTERS(scripts_that_were_forgotten_cost_nothing),
         ON_FIVE_MASTERS(the_newest_fence_is_known),
+        ON_FIVE_MASTERS(fences_of_one_range_are_newest_together),
         ON_FIVE_MASTERS(a_ruined_counter_is_no_answer),
         ON_FIVE_MASTERS(a_try_that_failed_makes_no_fence_old),
         cmocka_unit_test(a_gate_refuses_smaller_fences),

@@ -414,7 +414,7 @@ int main(int argc, char **argv) {
         ON_FIVE_MASTERS(twenty_in_queue_delay_nobody_though_others_listen_by_patterns),
         ON_FIVE_MASTERS(an_entry_that_claims_an_hour_is_none),
         ON_ROW("the_dead_keep_no_key_though_nobody_may_ask_who_listens",
-               the_dead_keep_nothing_though_nobody_may_ask_who_listens, five_masters, "1"),
+               the_dead_keep_nothing_though_nobody_may_ask_who_listens, five_masters, "n"),
         ON_ROW("the_dead_keep_no_share_though_nobody_may_ask_who_listens",
                the_dead_keep_nothing_though_nobody_may_ask_who_listens, five_masters, "r"),
         ON_FIVE_MASTERS(ten_thousand_in_queue_are_passed_over_in_short_calls),

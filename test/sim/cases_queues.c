@@ -42,7 +42,7 @@
 #define QUEUE_SET_FENCED(channel, token, ticket)                                                   \
     {                                                                                              \
         "EVAL", QUEUE_SET_TEXT, "4", "k", "l", "k::fence", "l::fence", channel, token, LONG, "2",  \
-            LONG, "f", LONGER, ticket                                                              \
+            LONG, "g", LONGER, ticket                                                              \
     }
 #define SHARE_QUEUE(channel, value, ticket)                                                        \
     {                                                                                              \
@@ -97,7 +97,7 @@ const struct test_case queue_cases[] = {
     {"queue: a release gives the key to the first waiter, and the last one frees the key",
      {{"SET", "k::fence", FIRST}, /* a ticket cannot be the hint for such a large counter */
       HELD("k", C),
-      QUEUE(HEARD, A, "1", FIRST),
+      QUEUE(HEARD, A, "n", FIRST),
       QUEUE(HEARD, B, "0", SECOND),
       RELEASE("k", C),
       {"GET", "k"},
@@ -173,7 +173,7 @@ const struct test_case queue_cases[] = {
       QUEUE(HEARD, A, "0", FIRST),
       {"DEL", "k", "k::queue"},
       {"SET", "k::fence", "seven"},
-      QUEUE(HEARD, A, "1", FIRST),
+      QUEUE(HEARD, A, "n", FIRST),
       {"GET", "k"}}},
     {"queue: a queue that is none gives no place",
      {HELD("k", C),

@@ -442,7 +442,7 @@ unsigned check_permit(struct checker *checker, const redlock_lock *lock) {
 
 /* ---- fences ---- */
 
-static void record_fence(struct fences *fences, uint64_t number, uint64_t now) {
+static void record_fence(struct fences *fences, const struct fence *fence) {
     if (fences->count == fences->capacity) {
         fences->capacity = fences->capacity * 2 + 64;
         fences->list = realloc(fences->list, fences->capacity * sizeof(*fences->list));
@@ -450,7 +450,7 @@ static void record_fence(struct fences *fences, uint64_t number, uint64_t now) {
             abort();
         }
     }
-    fences->list[fences->count++] = (struct fence){number, now};
+    fences->list[fences->count++] = *fence;
 }
 
 static void compare_fence(struct checker *checker, const struct hold *hold, unsigned key,
@@ -469,6 +469,27 @@ static void compare_fence(struct checker *checker, const struct hold *hold, unsi
     }
 }
 
+/*
+ * Checks that the fences of a client's own handovers grow. Returns the instant from which an
+ * acquisition counts: if its fence comes from a range that the client took earlier, another client
+ * may have a larger one by now where the assumptions of exclusion do not hold.
+ */
+static uint64_t check_range(struct checker *checker, const struct hold *hold, uint64_t number,
+                            uint64_t began_at) {
+    struct token *token = &checker->tokens[hold->token];
+    bool is_handed_on = hold->lock->lease.fences_used > 0;
+    if (number <= token->fence) {
+        violate(checker->world, INVARIANT_FENCE,
+                "process %u hands key %u over with the fence %" PRIu64 ", after %" PRIu64
+                " (token %" PRIu32 ")",
+                hold->process->index, hold->key, number, token->fence, hold->token);
+    }
+    token->fence = number;
+    token->range_asked_at = is_handed_on ? token->range_asked_at : began_at;
+    checker->from_ranges += is_handed_on;
+    return checker->keeps_assumptions ? began_at : token->range_asked_at;
+}
+
 void check_fence(const struct hold *hold, uint64_t began_at) {
     struct checker *checker = checker_of(hold->process->world);
     uint64_t number = redlock_fence(hold->lock);
@@ -477,11 +498,14 @@ void check_fence(const struct hold *hold, uint64_t began_at) {
         violate(checker->world, INVARIANT_FENCE, "process %u has the fence %" PRIu64 " of key %u",
                 hold->process->index, number, hold->key);
     }
+    began_at = is_fenced ? check_range(checker, hold, number, began_at) : began_at;
+    const struct fence fence = {number, checker->world->now,
+                                number - hold->lock->lease.fences_used};
     for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
         unsigned key = (unsigned)__builtin_ctz(rest);
         if (is_fenced && checker->keeps_counters) {
             compare_fence(checker, hold, key, number, began_at);
-            record_fence(&checker->fences[key], number, checker->world->now);
+            record_fence(&checker->fences[key], &fence);
             check_gate(checker, hold, key, number);
         }
     }

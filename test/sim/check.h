@@ -45,6 +45,7 @@ LIST_HEAD(hold_list, hold);
 /* A fence, and the instant at which it was reported to an application. */
 struct fence {
     uint64_t number, reported_at;
+    uint64_t first; /* of its range */
 };
 
 /* All fences of a key. */
@@ -114,12 +115,14 @@ struct token {
     bool is_queued;               /* whether an entry was requested under the token */
     uint32_t asked[CHANNELS_MAX]; /* marks of the latest channels sent with it */
     unsigned asked_count;
-    uint64_t acquired_at; /* true instant at which the acquisition was reported */
-    unsigned handovers;   /* number of requests that it was handed over to */
-    bool is_between;      /* whether the latest of them is yet to be notified of that */
-    bool is_reader;       /* whether the token belongs to a reader, and is listed among readers */
-    bool is_acquired;     /* whether the application was notified that it has the lock */
-    bool is_over;         /* whether the request failed, or the lock was released */
+    uint64_t acquired_at;    /* true instant at which the acquisition was reported */
+    unsigned handovers;      /* number of requests that it was handed over to */
+    uint64_t fence;          /* latest fence reported under it */
+    uint64_t range_asked_at; /* true instant of the request whose acquisition took its range */
+    bool is_between;         /* whether the latest of them is yet to be notified of that */
+    bool is_reader;   /* whether the token belongs to a reader, and is listed among readers */
+    bool is_acquired; /* whether the application was notified that it has the lock */
+    bool is_over;     /* whether the request failed, or the lock was released */
     /* whether its client is closed, and its holder is yet to be notified */
     bool is_notification_due;
     uint64_t failed; /* number of refused allocations of its process when the token was drawn */
@@ -294,7 +297,9 @@ struct checker {
     unsigned stay_count; /* number of stays so far */
 
     uint64_t acquired, lost, failed, released; /* outcomes reported to applications */
-    uint64_t fenced, raised; /* acquisitions with a fence; those of them that took a second round */
+    /* Acquisitions with a fence; those of them that took a second round, and those of an earlier
+     * range. */
+    uint64_t fenced, raised, from_ranges;
     uint64_t stayed;         /* locks released early, or left behind by a process that died */
     uint64_t permits_held;   /* acquisitions of a permit */
     uint64_t permits_second; /* those by a second round trip */

@@ -5,6 +5,7 @@
 #include "checker.h"
 
 #include "lock/lock.h"
+#include "wire/fence.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -29,11 +30,12 @@ void check_notified(struct event_base *process, const redlock_lock *lock) {
 
 /* ---- inspections ---- */
 
-static uint64_t newest_fence(const struct checker *checker, unsigned key) {
+/* Returns the first fence of the newest range of which any was reported. */
+static uint64_t newest_range(const struct checker *checker, unsigned key) {
     const struct fences *fences = &checker->fences[key];
     uint64_t newest = 0;
     for (size_t i = 0; i < fences->count; i++) {
-        newest = fences->list[i].number > newest ? fences->list[i].number : newest;
+        newest = fences->list[i].first > newest ? fences->list[i].first : newest;
     }
     return newest;
 }
@@ -58,7 +60,7 @@ void check_asks(struct look *look, struct event_base *process, unsigned key, uin
     *look = (struct look){.key = key,
                           .token = any_holder(checker, process, key),
                           .fence = fence,
-                          .newest = newest_fence(checker, key),
+                          .newest = newest_range(checker, key),
                           .asked_at = checker->world->now,
                           .moves = checker->moves[process->index]};
 }
@@ -120,7 +122,7 @@ static unsigned count_beyond(struct checker *checker, uint32_t list, const struc
         const struct store_key *counter = check_beside(checker, master, look->key, COUNTER_SUFFIX);
         bool is_beyond =
             /* NUL-terminated by calloc */
-            counter != NULL && strtoull(counter->value, NULL, 10) > look->fence;
+            counter != NULL && fence_first(strtoull(counter->value, NULL, 10)) > look->fence;
         beyond += check_is_listed(list, i) && is_beyond;
     }
     return beyond;

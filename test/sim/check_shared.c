@@ -159,7 +159,7 @@ static bool is_used_up(const struct checker *checker, struct master *master, uns
     long long count = 0;
     return counter != NULL && counter->type == STORE_STRING &&
            word_number(&(struct word){counter->value, counter->value_length}, &count) &&
-           count >= (long long)FENCE_MAX;
+           count > (long long)(FENCE_MAX - FENCES_IN_RANGE);
 }
 
 /*

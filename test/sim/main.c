@@ -25,7 +25,7 @@ struct options {
 struct totals {
     uint64_t seeds, events, violations, simulated;
     uint64_t acquired, lost, failed, released;
-    uint64_t fenced, raised, stayed;
+    uint64_t fenced, raised, from_ranges, stayed;
     uint64_t permits_held, permits_second, permits_later;
     uint64_t shared, looks, excused;
     struct waiting waiting;
@@ -175,6 +175,7 @@ static void add(struct totals *totals, const struct run_result *result) {
     totals->fenced += result->fenced;
     totals->stayed += result->stayed;
     totals->raised += result->raised;
+    totals->from_ranges += result->from_ranges;
     totals->permits_held += result->permits_held;
     totals->permits_second += result->permits_second;
     totals->permits_later += result->permits_later;
@@ -263,7 +264,7 @@ static void print_json(const struct options *options, const struct totals *total
            ", \"acquired\": %" PRIu64 ", \"released\": %" PRIu64 ", \"lost\": %" PRIu64
            ", \"failed\": %" PRIu64 ", \"violations\": %" PRIu64
            ", \"seeds_per_s\": %.0f, \"simulated_s\": %.0f, \"fenced\": %" PRIu64
-           ", \"raised\": %" PRIu64 ", \"stayed\": %" PRIu64
+           ", \"raised\": %" PRIu64 ", \"from_ranges\": %" PRIu64 ", \"stayed\": %" PRIu64
            ", \"permits\": {\"acquired\": %" PRIu64 ", \"second\": %" PRIu64 ", \"later\": %" PRIu64
            "}, \"shared\": %" PRIu64 ", \"looks\": %" PRIu64 ", \"excused\": %" PRIu64
            ", \"passed\": %" PRIu64 ", \"handed_over\": %" PRIu64 ", \"pushed\": %" PRIu64
@@ -271,9 +272,10 @@ static void print_json(const struct options *options, const struct totals *total
            profile_name(options->demand.profile), totals->seeds, totals->events, totals->acquired,
            totals->released, totals->lost, totals->failed, totals->violations,
            (double)totals->seeds / totals->seconds, (double)totals->simulated / 1e9, totals->fenced,
-           totals->raised, totals->stayed, totals->permits_held, totals->permits_second,
-           totals->permits_later, totals->shared, totals->looks, totals->excused, totals->passed,
-           totals->handed_over, totals->waiting.pushed, totals->waiting.taken);
+           totals->raised, totals->from_ranges, totals->stayed, totals->permits_held,
+           totals->permits_second, totals->permits_later, totals->shared, totals->looks,
+           totals->excused, totals->passed, totals->handed_over, totals->waiting.pushed,
+           totals->waiting.taken);
     if (options->demand.profile == PROFILE_BROKEN) {
         fputs(", \"broken\": {", stdout);
         for (unsigned i = CAUSE_KEYS; i <= CAUSE_PAUSES; i++) {

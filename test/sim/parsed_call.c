@@ -44,7 +44,7 @@ struct call_position parsed_call_first(const struct words *words, const struct f
 
 /* Returns whether the lock of a call that states the number of keys has counters after its keys. */
 static bool has_counters(const struct form *form, const struct word *arguments) {
-    return form->script == SCRIPT_TAKE ? word_is(&arguments[3], "1") : word_is(&arguments[4], "f");
+    return form->script == SCRIPT_TAKE ? word_is(&arguments[3], "1") : word_is(&arguments[4], "g");
 }
 
 /* Returns the ticket of a lock in a call that requests entries. */

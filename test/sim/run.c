@@ -235,6 +235,7 @@ static void report(const struct run *run, uint64_t began_at, struct run_result *
                                   .fenced = checker->fenced,
                                   .stayed = checker->stayed,
                                   .raised = checker->raised,
+                                  .from_ranges = checker->from_ranges,
                                   .permits_held = checker->permits_held,
                                   .permits_second = checker->permits_second,
                                   .permits_later = checker->permits_later,

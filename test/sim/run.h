@@ -17,7 +17,7 @@ struct run_result {
     uint64_t events;
     uint64_t simulated; /* ns */
     uint64_t acquired, lost, failed, released, overlaps;
-    uint64_t fenced, raised, stayed;
+    uint64_t fenced, raised, from_ranges, stayed;
     uint64_t permits_held, permits_second, permits_later;
     uint64_t shared, looks, excused;
     struct waiting waiting;

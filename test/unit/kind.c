@@ -71,14 +71,14 @@ static void kinds_in_queue_have_forms_of_their_own(void **state) {
         enum script queue, leave;
     } rows[] = {
         {0, '0', SCRIPT_QUEUE, SCRIPT_LEAVE},
-        {KIND_FENCED, '1', SCRIPT_QUEUE, SCRIPT_LEAVE},
+        {KIND_FENCED, 'n', SCRIPT_QUEUE, SCRIPT_LEAVE},
         {KIND_SEVERAL, 's', SCRIPT_QUEUE_SET, SCRIPT_LEAVE},
-        {KIND_SEVERAL | KIND_FENCED, 'f', SCRIPT_QUEUE_SET, SCRIPT_LEAVE},
+        {KIND_SEVERAL | KIND_FENCED, 'g', SCRIPT_QUEUE_SET, SCRIPT_LEAVE},
         {KIND_PERMIT, 'p', SCRIPT_QUEUE_PERMIT, SCRIPT_PERMIT_RELEASE},
         {KIND_PERMIT | KIND_FENCED, 'p', SCRIPT_QUEUE_PERMIT, SCRIPT_PERMIT_RELEASE},
         {KIND_READER, 'r', SCRIPT_SHARE_QUEUE, SCRIPT_SHARE_LEAVE},
         {KIND_WRITER, 'w', SCRIPT_QUEUE, SCRIPT_LEAVE},
-        {KIND_WRITER | KIND_FENCED, 'x', SCRIPT_QUEUE, SCRIPT_LEAVE},
+        {KIND_WRITER | KIND_FENCED, 'v', SCRIPT_QUEUE, SCRIPT_LEAVE},
     };
     (void)state;
 

@@ -522,31 +522,60 @@ static void hand_over_aloud(struct rig *rig, struct lease *to, struct lease_upda
     assert_int_equal(to->may_hold, 0x1f);
 }
 
+/* The range of an acquisition is 1937 to 2000, that of the round 2001 to 2064. */
 static void test_a_fenced_lock_is_handed_over_with_a_fence_of_its_own(void **state) {
     (void)state;
     struct rig rig;
     struct lease to;
-    struct lease_update update;
+    struct lease_update ended, update;
     struct lease_terms terms = queue_terms();
     terms.fenced = true;
     rig_start(&rig, &terms, 1);
-    rig.counter = 7;
+    rig.counter = 2000;
     rig_votes(&rig, "GGG");
     assert_state(&rig, LEASE_HELD);
+    assert_int_equal(lease_fence(&rig.lease), 1937);
+    for (uint64_t fence = 1938; fence <= 2000; fence++) {
+        wait_for_another(&to, &terms);
+        assert_true(handover_is_silent(&rig.lease, &to, rig.now));
+        handover_move(&rig.lease, &to, rig.now, &ended, &update);
+        assert_int_equal(update.acquired, REDLOCK_OK);
+        assert_false(update.send);
+        assert_int_equal(lease_fence(&to), fence);
+        assert_int_equal(to.fence, 2000); /* renewals carry the end of the range */
+        rig.lease = to;
+    }
     wait_for_another(&to, &terms);
     rig_pass(&rig, MS(1000));
     hand_over_aloud(&rig, &to, &update);
-    assert_int_equal(to.fence, 8);
+    assert_int_equal(to.fence, 2064);
     struct round round;
     struct round_answer answers[5];
     round_begin(&round, answers, ROUND_RAISE, rig.lists, rig.now, terms.ttl, 0);
-    round_grant(&round, 0, 8);
-    round_grant(&round, 1, 8);
-    assert_true(round_grant(&round, 2, 8));
+    round_grant(&round, 0, 2064);
+    round_grant(&round, 1, 2064);
+    assert_true(round_grant(&round, 2, 2064));
     lease_decided(&to, &round, rig.now, &update);
     assert_int_equal(update.acquired, REDLOCK_OK);
     assert_int_equal(to.state, LEASE_HELD);
+    assert_int_equal(lease_fence(&to), 2001);
     assert_int_equal(lease_validity(&to, rig.now), MS(9898));
+}
+
+static void test_a_lock_without_a_fence_is_handed_over_without_one(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease to;
+    struct lease_update ended, begun;
+    struct lease_terms terms = queue_terms();
+    rig_hold(&rig, &terms, "GGG");
+    for (unsigned i = 0; i < 100; i++) {
+        wait_for_another(&to, &terms);
+        assert_true(handover_is_silent(&rig.lease, &to, rig.now));
+        handover_move(&rig.lease, &to, rig.now, &ended, &begun);
+        assert_int_equal(lease_fence(&to), 0);
+        rig.lease = to;
+    }
 }
 
 static void test_a_handover_that_fails_is_undone(void **state) {
@@ -649,6 +678,7 @@ int main(void) {
         cmocka_unit_test(test_renewals_begin_anew_with_the_next),
         cmocka_unit_test(test_a_renewal_goes_on_with_the_next),
         cmocka_unit_test(test_a_fenced_lock_is_handed_over_with_a_fence_of_its_own),
+        cmocka_unit_test(test_a_lock_without_a_fence_is_handed_over_without_one),
         cmocka_unit_test(test_a_handover_that_fails_is_undone),
         cmocka_unit_test(test_the_longest_hold_is_that_of_the_next),
         cmocka_unit_test(test_not_every_lock_is_handed_over),

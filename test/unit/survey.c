@@ -75,13 +75,13 @@ static void test_the_list_says_who_holds_it(void **state) {
 static void test_the_fence_that_a_quorum_has_reached(void **state) {
     (void)state;
     struct survey survey = survey_of("aaaff");
-    static const uint64_t fences[] = {7, 7, 9, 0, 7};
+    static const uint64_t fences[] = {700, 700, 764, 0, 700};
     for (size_t i = 0; i < 5; i++) {
         survey.answers[i].fence = fences[i];
     }
-    assert_int_equal(survey_decide(&survey).fence, 7); /* the 9 is a failed try's */
-    survey.answers[0].fence = survey.answers[1].fence = 9;
-    assert_int_equal(survey_decide(&survey).fence, 9);
+    assert_int_equal(survey_decide(&survey).fence, 637); /* the 764 is a failed try's */
+    survey.answers[0].fence = survey.answers[1].fence = 764;
+    assert_int_equal(survey_decide(&survey).fence, 701);
 }
 
 static void test_how_many_readers_a_quorum_has(void **state) {
@@ -202,13 +202,13 @@ static void test_whether_a_fence_is_the_newest(void **state) {
         uint64_t fences[5];
         redlock_status status;
     } rows[] = {
-        {"aaaaa", {8, 8, 8, 8, 8}, REDLOCK_OK},
-        {"aaaaa", {8, 8, 8, 9, 9}, REDLOCK_OK}, /* a failed try */
-        {"bbbff", {9, 9, 9, 8, 8}, REDLOCK_ELOST},
-        {"bbb  ", {9, 9, 9, 0, 0}, REDLOCK_ELOST},
-        {"aaa  ", {8, 8, 8, 0, 0}, REDLOCK_OK},
-        {"aa   ", {8, 8, 0, 0, 0}, REDLOCK_ENOQUORUM},
-        {"aab  ", {8, 8, 9, 0, 0}, REDLOCK_ENOQUORUM},
+        {"aaaaa", {800, 800, 800, 800, 800}, REDLOCK_OK},
+        {"aaaaa", {800, 800, 800, 864, 864}, REDLOCK_OK}, /* a failed try */
+        {"bbbff", {864, 864, 864, 800, 800}, REDLOCK_ELOST},
+        {"bbb  ", {864, 864, 864, 0, 0}, REDLOCK_ELOST},
+        {"aaa  ", {800, 800, 800, 0, 0}, REDLOCK_OK},
+        {"aa   ", {800, 800, 0, 0, 0}, REDLOCK_ENOQUORUM},
+        {"aab  ", {800, 800, 864, 0, 0}, REDLOCK_ENOQUORUM},
         {"     ", {0, 0, 0, 0, 0}, REDLOCK_ENOQUORUM},
         {"fffff", {0, 0, 0, 0, 0}, REDLOCK_OK},
     };
@@ -217,8 +217,20 @@ static void test_whether_a_fence_is_the_newest(void **state) {
         for (size_t k = 0; k < 5; k++) {
             survey.answers[k].fence = rows[i].fences[k];
         }
-        assert_int_equal(survey_check_fence(&survey, 8), rows[i].status);
+        /* Those whom the client hands the lock on to have fences of the same range. */
+        assert_int_equal(survey_check_fence(&survey, 737), rows[i].status);
+        assert_int_equal(survey_check_fence(&survey, 800), rows[i].status);
     }
+}
+
+static void test_a_fence_before_the_newest_range_is_lost(void **state) {
+    (void)state;
+    struct survey survey = survey_of("aaaaa");
+    for (size_t i = 0; i < 5; i++) {
+        survey.answers[i].fence = 800;
+    }
+    assert_int_equal(survey_check_fence(&survey, 736), REDLOCK_ELOST);
+    assert_int_equal(survey_check_fence(&survey, UINT64_MAX), REDLOCK_OK);
 }
 
 /* A client one step ahead may have acquired the key by either list. */
@@ -226,14 +238,14 @@ static void test_a_fence_is_looked_for_in_both_lists(void **state) {
     (void)state;
     struct survey survey = survey_of("aaaaaa");
     survey.lists = (struct quorum_lists){0x07, 0x38};
-    assert_int_equal(survey_check_fence(&survey, 8), REDLOCK_OK);
-    survey.answers[3].fence = survey.answers[4].fence = 9;
-    assert_int_equal(survey_check_fence(&survey, 8), REDLOCK_ELOST);
+    assert_int_equal(survey_check_fence(&survey, 800), REDLOCK_OK);
+    survey.answers[3].fence = survey.answers[4].fence = 864;
+    assert_int_equal(survey_check_fence(&survey, 800), REDLOCK_ELOST);
     survey.answers[3].fence = 0;
     survey.answers[5].state = SURVEY_SILENT;
-    assert_int_equal(survey_check_fence(&survey, 8), REDLOCK_ENOQUORUM);
-    survey.answers[0].fence = survey.answers[1].fence = 9;
-    assert_int_equal(survey_check_fence(&survey, 8), REDLOCK_ELOST);
+    assert_int_equal(survey_check_fence(&survey, 800), REDLOCK_ENOQUORUM);
+    survey.answers[0].fence = survey.answers[1].fence = 864;
+    assert_int_equal(survey_check_fence(&survey, 800), REDLOCK_ELOST);
 }
 
 static void test_owners(void **state) {
@@ -294,6 +306,7 @@ int main(void) {
         cmocka_unit_test(test_a_queue_is_longer_than_its_owners),
         cmocka_unit_test(test_entries_of_one_ticket),
         cmocka_unit_test(test_whether_a_fence_is_the_newest),
+        cmocka_unit_test(test_a_fence_before_the_newest_range_is_lost),
         cmocka_unit_test(test_a_fence_is_looked_for_in_both_lists),
         cmocka_unit_test(test_owners),
         cmocka_unit_test(test_values_are_compared_byte_by_byte),

@@ -319,7 +319,7 @@ static void test_shared_locks(void **state) {
                                         .counter_ttl_ms = 7,
                                         .is_fenced = true,
                                         .reservation_ms = 1000,
-                                        .form = '1',
+                                        .form = 'n',
                                         .ticket = 99,
                                         .waiters_named = 8};
 #define KEY_AND_READERS "$1\r\nk\r\n$10\r\nk::readers\r\n"
@@ -340,20 +340,20 @@ static void test_shared_locks(void **state) {
         {SCRIPT_INSPECT, 7, 3, KEY_AND_READERS "$8\r\nk::fence\r\n$1\r\n8\r\n"},
         {SCRIPT_QUEUE, 11, 1,
          "$1\r\nk\r\n$2\r\nch\r\n" VALUE_AND_TTL
-         "$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n"},
+         "$4\r\n1000\r\n$1\r\nn\r\n$1\r\n7\r\n$2\r\n99\r\n"},
         {SCRIPT_QUEUE_SET, 13, 2,
          "$1\r\nk\r\n$8\r\nk::fence\r\n$2\r\nch\r\n" VALUE_AND_TTL
-         "$1\r\n1\r\n$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n"},
+         "$1\r\n1\r\n$4\r\n1000\r\n$1\r\nn\r\n$1\r\n7\r\n$2\r\n99\r\n"},
         {SCRIPT_LEAVE, 6, 1, "$1\r\nk\r\n" BULK_OF_MINE "$2\r\n99\r\n"},
         {SCRIPT_SHARE_QUEUE, 13, 3,
          KEY_AND_READERS WRITER "$2\r\nch\r\n" VALUE_AND_TTL
-                                "$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n"},
+                                "$4\r\n1000\r\n$1\r\nn\r\n$1\r\n7\r\n$2\r\n99\r\n"},
         {SCRIPT_SHARE_LEAVE, 7, 2, KEY_AND_READERS BULK_OF_MINE "$2\r\n99\r\n"},
         {SCRIPT_QUEUE_PERMIT, 12, 1,
          "$1\r\nk\r\n$2\r\nch\r\n" VALUE_AND_TTL
          "$4\r\n1000\r\n$1\r\n1\r\n$1\r\n7\r\n$2\r\n99\r\n$1\r\n0\r\n"},
         {SCRIPT_PERMIT_RELEASE, 6, 1, "$1\r\nk\r\n" BULK_OF_MINE "$2\r\n99\r\n"},
-        {SCRIPT_PASS, 5, 1, "$1\r\nk\r\n$1\r\n1\r\n"},
+        {SCRIPT_PASS, 5, 1, "$1\r\nk\r\n$1\r\nn\r\n"},
     };
     f->call.channel = "ch";
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -13,7 +13,7 @@
 for i, key in ipairs(KEYS) do
   local token, fence = ARGV[5 * i - 4], tonumber(ARGV[5 * i - 2])
   local counter, value, count = key .. '@COUNTER_SUFFIX@', redis.pcall('get', key), 0
-  if fence > 0 then count = count_of(counter, 1) end
+  if fence > 0 then count = count_of(counter, @FENCE_RANGE@) end
   local permits, queue = ARGV[5 * i], permit_queue_of(key)
   local has_queue = redis.pcall('exists', queue) == 1
   local map = has_queue and value ~= token and offer(queue, key, permits)

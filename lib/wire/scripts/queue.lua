@@ -17,7 +17,7 @@
 
 -- Returns whether queue entries of this form belong to writers.
 local function is_writer(form)
-  return form == 'w' or form == 'x'
+  return form == 'w' or form == 'v'
 end
 
 -- Leaves the intent of a writer without a queue entry where readers hold the key, for one
@@ -36,7 +36,7 @@ end
 local function queue(key, token, ttl, reservation, form, idle, ticket)
   local entry = table.concat({token, my_channel, reservation, form, idle}, ' ')
   local value, fenced = redis.pcall('get', key), is_fenced(form)
-  if fenced and not count_of(key .. '@COUNTER_SUFFIX@', 1) then return 'c' end
+  if fenced and not count_of(key .. '@COUNTER_SUFFIX@', @FENCE_RANGE@) then return 'c' end
   -- The key was pushed to the waiter before this call: keep it, but never shorten its life.
   if value == token then
     list_queue(key, ticket)
@@ -57,7 +57,7 @@ local function queue(key, token, ttl, reservation, form, idle, ticket)
   redis.call('set', key, token, 'PX', ttl)
   if not is_alone then remove(key, entry) end
   if is_writer(form) then redis.pcall('del', key .. '@WRITER_SUFFIX@') end
-  return granted(key, fenced, idle, 1, tonumber(ticket))
+  return granted(key, fenced, idle, @FENCE_RANGE@, tonumber(ticket))
 end
 
 -- Returns the arguments of the key at an index.

@@ -39,7 +39,7 @@ for i, key in ipairs(KEYS) do
   local token, ttl, reservation, fence, idle, ticket, permits = unpack(ARGV, 7 * i - 5, 7 * i + 1)
   local queue, entry = permit_queue_of(key), entry_of(token, my_channel, reservation, permits)
   local value, fenced = redis.pcall('get', key), fence == '1'
-  local is_counted = not fenced or count_of(key .. '@COUNTER_SUFFIX@', 1)
+  local is_counted = not fenced or count_of(key .. '@COUNTER_SUFFIX@', @FENCE_RANGE@)
   if is_counted and value == token then
     if tonumber(ttl) > redis.call('pttl', key) then redis.call('pexpire', key, ttl) end
     answer[i] = granted(key, fenced, idle, 0, 0)
@@ -59,7 +59,7 @@ for i, key in ipairs(KEYS) do
     if may then
       redis.call('set', key, token, 'PX', ttl)
       if mine then redis.pcall('zrem', queue, entry) end
-      answer[i] = granted(key, fenced, idle, 1, tonumber(ticket))
+      answer[i] = granted(key, fenced, idle, @FENCE_RANGE@, tonumber(ticket))
     else
       if has_reservation then map = select(2, scan(key, permits, 0)) end
       local item = not is_counted and 'c' or value and not_owned(key, value) or 'h1000'

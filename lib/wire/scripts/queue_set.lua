@@ -31,7 +31,7 @@ local function scan(keys, token, form)
     elseif value then
       first, refusal = first or key, worse(refusal, not_owned(key, value))
     end
-    local counted = not is_fenced(form) or count_of(key .. '@COUNTER_SUFFIX@', 1)
+    local counted = not is_fenced(form) or count_of(key .. '@COUNTER_SUFFIX@', @FENCE_RANGE@)
     if not counted then refusal = worse(refusal, 'c') end
   end
   return had, first, refusal
@@ -91,7 +91,7 @@ local function queue(keys, token, ttl, form, idle, ticket, entry)
     unmark(key)
     leave(key, token, ticket)
   end
-  return take(keys, token, ttl, form, idle, 1, tonumber(ticket))
+  return take(keys, token, ttl, form, idle, @FENCE_RANGE@, tonumber(ticket))
 end
 
 local k, a = 1, 2

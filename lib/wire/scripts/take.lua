@@ -1,9 +1,10 @@
 -- TAKE takes all keys of each lock or none, as SET NX PX takes one key. A key that has the caller's
 -- value already (a repeated top-up) stays as it is. A fenced lock has a counter beside each key,
 -- which outlives the lock: TAKE sets all of its counters to one number, the largest of `fence` and
--- each counter plus 1. A top-up does not advance a counter that equals `fence`, so that the
--- counters of a lock stay equal. It does advance past a larger counter: another holder may have got
--- that number here, and a later fence of this lock must differ from it.
+-- each counter plus the length of a range. A top-up does not advance a counter that equals `fence`,
+-- so that the counters of a lock stay equal. It does advance past a larger counter, by a whole
+-- range: another holder may have got the range that ends there, and a later range of this lock must
+-- not overlap it.
 --
 -- keys:      all keys of a lock; then all of its counters, if fenced
 -- arguments: value, ttl_ms, key_count, is_fenced, fence, step, counter_ttl_ms
@@ -14,16 +15,16 @@ local k, a = 1, 1
 while k <= #KEYS do
   local token, n, fenced = ARGV[a], tonumber(ARGV[a + 2]), ARGV[a + 3] == '1'
   local fence, is_new, refusal = tonumber(ARGV[a + 4]), ARGV[a + 5] == '1', nil
-  local count = is_new and fenced and raised(1, fence) or fence
+  local count = is_new and fenced and raised(@FENCE_RANGE@, fence) or fence
   for i = k, k + n - 1 do
     local value = redis.pcall('get', KEYS[i])
     if value ~= false and value ~= token then
       refusal = worse(refusal, not_owned(KEYS[i], value))
     end
-    local counted = not fenced or count_of(KEYS[i + n], 1)
+    local counted = not fenced or count_of(KEYS[i + n], @FENCE_RANGE@)
     if not counted then
       refusal = worse(refusal, 'c')
-    elseif fenced and (is_new or counted > fence + 1) then
+    elseif fenced and (is_new or counted > fence + @FENCE_RANGE@) then
       count = math.max(count, counted)
     end
   end

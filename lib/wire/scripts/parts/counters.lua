@@ -1,11 +1,15 @@
 -- Defines the counters of fenced locks: is_fenced, count_of, raised, raise, grant, granted.
+--
+-- An acquisition takes a range of @FENCE_RANGE@ numbers, which its client may use without another
+-- message (core/handover.h). The counter becomes the end of the range. So each range is above
+-- all numbers up to the earlier counter, also above single numbers.
 
--- Returns whether waiters whose queue entries have this form get a fence.
+-- Returns whether waiters whose queue entries have this form get a range of fences.
 local function is_fenced(form)
-  return form == '1' or form == 'x' or form == 'f'
+  return form == 'n' or form == 'v' or form == 'g'
 end
 
--- Returns the counter plus `step`, or false if the key does not hold a counter: a whole number, not
+-- Returns the counter plus `step`, the length of a range or 0; or false if the key does not hold a counter: a whole number, not
 -- below 0, and below 2^53 with the step. Above 2^53 Lua cannot count by one. Throws an error of the
 -- server other than WRONGTYPE; for a counter of another lock (is_of_another) returns nil instead.
 local function count_of(counter, step, is_of_another)

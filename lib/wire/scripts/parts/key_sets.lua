@@ -18,7 +18,7 @@ end
 
 -- Returns whether waiters whose queue entries have this form wait for several keys.
 local function is_key_set(form)
-  return form == 's' or form == 'f'
+  return form == 's' or form == 'g'
 end
 
 -- Returns offer, longest_first and unmark, which are created lazily: most calls meet no such
@@ -95,9 +95,9 @@ local function key_set()
   -- Returns the number that the counters of all keys must get: 0 if not fenced, false if a counter
   -- is out of range, nil if the caller may not read one.
   local function number_of(keys, form, ticket)
-    local count = form == 'f' and raised(0, ticket) or 0
-    for _, key in ipairs(form == 'f' and keys or {}) do
-      local counted = count_of(key .. '@COUNTER_SUFFIX@', 1, true)
+    local count = form == 'g' and raised(0, ticket) or 0
+    for _, key in ipairs(form == 'g' and keys or {}) do
+      local counted = count_of(key .. '@COUNTER_SUFFIX@', @FENCE_RANGE@, true)
       if not counted then return counted end
       count = math.max(count, counted)
     end

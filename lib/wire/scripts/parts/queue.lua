@@ -6,8 +6,10 @@
 -- <channel> <reservation> <form> <idle>", with its ticket as the score.
 --   * The channel is the one to which the waiter's client subscribes at this server.
 --   * The reservation is the time in ms for which a pushed key is kept.
---   * The form is 0 for a lock, 1 for a fenced lock, r for a reader, w for a writer, x for a fenced
---     writer, s for a lock of several keys, f for a fenced lock of several keys.
+--   * The form is 0 for a lock, n for a fenced lock, r for a reader, w for a writer, v for a fenced
+--     writer, s for a lock of several keys, g for a fenced lock of several keys. (1, x and f were
+--     those of clients before ranges of fences. Neither kind grants the other's fenced entries,
+--     because it would not reserve the numbers that the other one uses.)
 --   * <idle> is the TTL of the counter in ms, or 0. Entries for several keys go on with a blank and
 --     their names (parts/key_sets.lua).
 --   * The ticket is also the minimum for the fence.
@@ -46,7 +48,7 @@ end
 -- an entry of ours. A reservation has at most 5 digits, so that even a forged entry cannot keep a
 -- key for long.
 local function parts_of(entry)
-  return string.match(entry, '^(%S+) (%S+) (%d%d?%d?%d?%d?) ([01rwxsf]) (%d+) ?(.*)$')
+  return string.match(entry, '^(%S+) (%S+) (%d%d?%d?%d?%d?) ([0nrwvsg]) (%d+) ?(.*)$')
 end
 
 -- Returns the ms for which a member keeps the key open to all clients (parts/grants.lua), 0 if that
