@@ -59,7 +59,7 @@ typedef struct redlock_node_view {
     bool held;             /* whether the key is there, with an expiry */
     const char *owner;     /* redlock_options.owner of the holder, printable; "" */
     uint64_t ttl_ms;       /* rest of the key's TTL */
-    uint64_t fence;        /* counter of the key: the end of a range of 64 fences; 0: none */
+    uint64_t fence;        /* first fence of the range that its counter ends; 0: none */
     const char *detail;    /* why there is no answer, or why the key is no lock; "" */
     uint32_t readers;      /* readers that share the key; 0: free, or held alone */
     uint32_t queue_length; /* entries in its wait queue; 0 also if the user may not read it */

@@ -19,6 +19,7 @@
 #include "node/eval.h"
 #include "node/node.h"
 #include "wire/command.h"
+#include "wire/fence.h"
 #include "wire/reply.h"
 #include "wire/script.h"
 
@@ -283,7 +284,7 @@ static redlock_node_view view_of(const struct inspection *inspection, const stru
         .held = answer->state == SURVEY_HELD,
         .owner = answer->owner,
         .ttl_ms = answer->ttl_ms,
-        .fence = answer->fence,
+        .fence = fence_first(answer->fence),
         .detail = detail_of(inspection, node),
         .readers = answer->readers,
         .queue_length = answer->queue_length,

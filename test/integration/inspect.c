@@ -111,7 +111,7 @@ static void a_holder_is_reported(void **state) {
     for (size_t i = 0; i < FIVE; i++) {
         assert_string_equal(sight.nodes[i].node, masters_address(f->masters, i));
         assert_true(sight.nodes[i].answered && sight.nodes[i].held);
-        assert_int_equal(sight.nodes[i].fence, redlock_fence(lock) + 63); /* the range's end */
+        assert_int_equal(sight.nodes[i].fence, redlock_fence(lock));
         assert_string_equal(sight.details[i], "");
     }
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
@@ -401,7 +401,7 @@ static void a_try_that_failed_makes_no_fence_old(void **state) {
     request.fenced = true;
     assert_ended(acquire(f, other, &request), REDLOCK_EHELD);
     wait_all_answered(f, other);
-    assert_true(look(f, client).nodes[4].fence >= redlock_fence(lock) + 64); /* another range */
+    assert_true(look(f, client).nodes[4].fence > redlock_fence(lock));
     assert_int_equal(check_fence(f, client, redlock_fence(lock)), REDLOCK_OK);
     assert_int_equal(look(f, client).view.fence, redlock_fence(lock));
     assert_int_equal(let_go(f, lock), REDLOCK_OK);

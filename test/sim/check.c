@@ -8,6 +8,7 @@
 #include "lock/lock.h"
 #include "round/operation.h"
 #include "wire/command.h"
+#include "wire/fence.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -453,17 +454,27 @@ static void record_fence(struct fences *fences, const struct fence *fence) {
     fences->list[fences->count++] = *fence;
 }
 
+/* Returns whether two fences are of one range, or of ranges that do not overlap. */
+static bool are_apart(const struct fence *one, const struct fence *other) {
+    uint64_t distance =
+        one->first > other->first ? one->first - other->first : other->first - one->first;
+    return distance == 0 ? one->token == other->token : distance >= FENCES_IN_RANGE;
+}
+
 static void compare_fence(struct checker *checker, const struct hold *hold, unsigned key,
-                          uint64_t number, uint64_t began_at) {
+                          const struct fence *fence, uint64_t began_at) {
     const struct fences *fences = &checker->fences[key];
     for (size_t i = 0; i < fences->count; i++) {
         const struct fence *other = &fences->list[i];
-        bool is_stale = other->reported_at < began_at && other->number > number;
-        if (is_stale || other->number == number) {
+        bool is_stale = other->reported_at < began_at && other->number > fence->number;
+        if (is_stale || other->number == fence->number || !are_apart(fence, other)) {
             violate(checker->world, INVARIANT_FENCE,
                     "process %u has the fence %" PRIu64 " of key %u, %s %" PRIu64
                     " was given before (token %" PRIu32 ")",
-                    hold->process->index, number, key, is_stale ? "although" : "which as",
+                    hold->process->index, fence->number, key,
+                    is_stale                         ? "although"
+                    : other->number == fence->number ? "which as"
+                                                     : "in whose range",
                     other->number, hold->token);
         }
     }
@@ -499,12 +510,12 @@ void check_fence(const struct hold *hold, uint64_t began_at) {
                 hold->process->index, number, hold->key);
     }
     began_at = is_fenced ? check_range(checker, hold, number, began_at) : began_at;
-    const struct fence fence = {number, checker->world->now,
-                                number - hold->lock->lease.fences_used};
+    const struct fence fence = {number, checker->world->now, number - hold->lock->lease.fences_used,
+                                hold->token};
     for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
         unsigned key = (unsigned)__builtin_ctz(rest);
         if (is_fenced && checker->keeps_counters) {
-            compare_fence(checker, hold, key, number, began_at);
+            compare_fence(checker, hold, key, &fence, began_at);
             record_fence(&checker->fences[key], &fence);
             check_gate(checker, hold, key, number);
         }

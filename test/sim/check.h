@@ -46,6 +46,7 @@ LIST_HEAD(hold_list, hold);
 struct fence {
     uint64_t number, reported_at;
     uint64_t first; /* of its range */
+    uint32_t token; /* number of the token that it was reported under */
 };
 
 /* All fences of a key. */
