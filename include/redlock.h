@@ -227,16 +227,12 @@ REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
  * Returns the fence of a fenced lock, above 0 and below 2^53, from its acquisition to the end of
  * the handle; 0 for any other lock. Write it with each change made under the lock.
  *
- * An acquisition takes a range of 64 fences, and has the first of them. Requests of the same client
- * to which the lock is handed on have the next ones, without a message to the nodes
- * (redlock_options.max_local_handoffs). Each node keeps a counter, "<key>::fence", the end of the
- * latest range: a grant sets it to the larger of 64 more and the time in microseconds. The range
- * ends at the largest counter among the grants, to which the counters of a quorum are raised before
- * the acquisition is reported.
+ * An acquisition takes a range of 64 fences, and requests to which its client hands the lock on
+ * (max_local_handoffs) have the next ones. Each node keeps a counter, "<key>::fence", which a grant
+ * sets to the range's end: the larger of 64 more and the time in microseconds.
  *
- * A counter more than three days ahead of the nodes' clocks (or of the client's own, if no node
- * reports one) does not count: the vote is REDLOCK_VOTE_ERROR, and its detail names the counter to
- * delete. If all are ahead, delete them at all nodes, and reset what the resource remembers.
+ * A counter more than three days ahead of the nodes' clocks does not count: the vote is
+ * REDLOCK_VOTE_ERROR, and its detail names the counter to delete. See examples/fences.md.
  */
 REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 
@@ -588,8 +584,7 @@ struct redlock_request {
 
     /*
      * Whether to give the lock a fence: a number larger than that of every acquisition of the key
-     * that completed before this one began. An acquisition that is handed on inside a client began,
-     * in this sense, when the client acquired the key from the nodes (redlock_fence). A resource
+     * that completed before this one began (before its range was taken: redlock_fence). A resource
      * that refuses smaller numbers than it has seen is safe from holders that have lost the lock
      * unknowingly (Kleppmann, "How to do distributed locking", 2016). All clients of a key must ask
      * for a fence. See examples/fences.md.

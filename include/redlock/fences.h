@@ -13,9 +13,8 @@ extern "C" {
 
 /*
  * Reports the result of redlock_check_fence. Statuses:
- *   REDLOCK_OK         no other client had been given a larger fence of the key when the nodes
- *                      answered, nor this one by a later acquisition at the nodes
- *   REDLOCK_ELOST      such a fence was given, or is about to be
+ *   REDLOCK_OK         no later range of fences had been given when the nodes answered
+ *   REDLOCK_ELOST      a later range was given, or is about to be
  *   REDLOCK_ENOQUORUM  not known: too few nodes answered
  *   REDLOCK_ECLOSED
  */
@@ -24,14 +23,10 @@ typedef void redlock_fence_cb(redlock_status status, void *arg);
 /*
  * Asks the nodes whether `fence` is still the newest fence of a key, and calls `on_fence`
  * (required) within node_timeout_ms. For a resource that cannot store a number; otherwise use
- * redlock_gate. (As CheckSequencer in "The Chubby lock service for loosely-coupled distributed
- * systems", OSDI 2006, section 2.4.) Does not wait for lookups of names. `key_length` 0: `key` is a
- * C string.
+ * redlock_gate. Does not wait for lookups of names. `key_length` 0: `key` is a C string.
  *
- * The nodes know the range of 64 fences that an acquisition took, not the fence that its client has
- * handed on by now (redlock_fence). So a late request of a holder that has released its lock passes
- * while a later request of its client has the lock. With redlock_options.max_local_handoffs 0, each
- * fence has a range of its own.
+ * The fences of a range are newest together (redlock_fence): a late message of an earlier holder of
+ * the same client passes, unless max_local_handoffs is 0.
  *
  * A counter that is no number below 2^53 is no answer. A deleted or expired one counts as 0: an old
  * fence may then pass as the newest until the next fenced lock.
