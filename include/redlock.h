@@ -228,11 +228,11 @@ REDLOCK_EXPORT uint64_t redlock_validity_ms(const redlock_lock *lock);
  * the handle; 0 for any other lock. Write it with each change made under the lock.
  *
  * An acquisition takes a range of 64 fences, and requests to which its client hands the lock on
- * (max_local_handoffs) have the next ones. Each node keeps a counter, "<key>::fence", which a grant
- * sets to the range's end: the larger of 64 more and the time in microseconds.
+ * (max_local_handoffs) have the next ones. Each node keeps a counter, "<key>::fence": a grant sets
+ * it to the range's end, the larger of 64 more and the time in microseconds.
  *
- * A counter more than three days ahead of the nodes' clocks does not count: the vote is
- * REDLOCK_VOTE_ERROR, and its detail names the counter to delete. See examples/fences.md.
+ * A counter more than three days ahead of the nodes' clocks does not count (REDLOCK_VOTE_ERROR; see
+ * examples/fences.md).
  */
 REDLOCK_EXPORT uint64_t redlock_fence(const redlock_lock *lock);
 
