@@ -99,7 +99,8 @@ static void look_at_beats(const struct app *app, const struct node *node, unsign
     const struct event_base *process = &app->process;
     const struct checker *checker = app->checker;
     uint64_t age = tempo_read(&process->clock, checker->world->now) - node->guard.beaten_at;
-    if (checker->has_guards && channel_is_ready(&node->channel) && age > AGE_MAX &&
+    if (checker->has_guards && !process->is_paused && process->failed == 0 &&
+        channel_is_ready(&node->channel) && age > AGE_MAX &&
         checker->world->now - checker->disturbed_at[process->index] > AGE_MAX) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "process %u waits, and has not asked node %u for its clock for %" PRIu64 " ms",

@@ -9,9 +9,10 @@ local function is_fenced(form)
   return form == 'n' or form == 'v' or form == 'g'
 end
 
--- Returns the counter plus `step`, the length of a range or 0; or false if the key does not hold a counter: a whole number, not
--- below 0, and below 2^53 with the step. Above 2^53 Lua cannot count by one. Throws an error of the
--- server other than WRONGTYPE; for a counter of another lock (is_of_another) returns nil instead.
+-- Returns the counter plus `step`, the length of a range or 0; or false if the key does not hold a
+-- counter: a whole number, not below 0, and below 2^53 with the step. Above 2^53 Lua cannot count by
+-- one. Throws an error of the server other than WRONGTYPE; for a counter of another lock
+-- (is_of_another) returns nil instead.
 local function count_of(counter, step, is_of_another)
   local value = redis.pcall('get', counter)
   local err = type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true)

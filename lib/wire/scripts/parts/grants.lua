@@ -62,13 +62,14 @@ end
 -- counter. Returns the counter, 0 if not fenced; false if the counter is out of range; nil if the
 -- server refuses, or the caller has no right.
 local function give(key, value, till, form, idle, ticket)
-  local count = not is_fenced(form) and 0 or count_of(key .. '@COUNTER_SUFFIX@', @FENCE_RANGE@, true)
+  local counter = key .. '@COUNTER_SUFFIX@'
+  local count = not is_fenced(form) and 0 or count_of(counter, @FENCE_RANGE@, true)
   if not count then return count end
   local set = redis.pcall('set', key, value, 'PXAT', digits(till))
   if set.err then return nil end
   if is_fenced(form) then
     count = raised(count, ticket)
-    raise(key .. '@COUNTER_SUFFIX@', count, idle)
+    raise(counter, count, idle)
   end
   return count
 end

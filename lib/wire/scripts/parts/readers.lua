@@ -88,7 +88,8 @@ local function write(n, m)
     local k, a = n * (i - 1), m * (i - 1)
     local key, readers, writer = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
     local token, intent = ARGV[a + 1], tonumber(ARGV[a + 3])
-    local value, count = redis.pcall('get', key), n == 3 and 0 or count_of(KEYS[k + 4], @FENCE_RANGE@)
+    local value = redis.pcall('get', key)
+    local count = n == 3 and 0 or count_of(KEYS[k + 4], @FENCE_RANGE@)
     if not count then
       answer[i] = 'c'
     elseif value == false or value == token then
