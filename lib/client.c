@@ -215,7 +215,7 @@ static void on_heartbeat(void *arg) {
         turn_wake(&client->locks);
     }
     members_tend_channels(&client->members, client->locks.listeners > 0, now);
-    members_beat(&client->members, now);
+    members_beat(&client->members, heartbeat_period(client), now);
     look_at_nodes(client, 0);
     context_wake(context);
     set_heartbeat(client, now);

@@ -23,12 +23,12 @@
 #define GUARD_BEAT_NANOS (1000 * NANOS_PER_MS)
 
 /*
- * The same while requests wait, for beats without a command. It is longer than the time between two
- * polls of a waiter, so that these take the beats along, and short enough that pushes count.
+ * The longest time between two beats while requests wait. It is longer than that between two polls
+ * of a waiter, so that these take the beats along, and short enough that pushes count.
  */
-#define GUARD_WAITING_NANOS (1400 * NANOS_PER_MS)
+#define GUARD_WAITING_NANOS (1650 * NANOS_PER_MS)
 
-/* The longest time between two beats. */
+/* The longest time between two beats of any client. */
 #define GUARD_GAP_MAX (10000 * NANOS_PER_MS)
 
 /* The most beats that may await their answers: a slow server is asked as often as others. */
@@ -65,7 +65,7 @@ struct guard {
     bool was_reported;      /* the last event reported distrust */
     bool has_warned;        /* the server's eviction policy was logged */
     uint64_t beaten_at;     /* the time at which the last beat was sent */
-    uint64_t gap;           /* the time after which a keep-alive follows it */
+    uint64_t gap;           /* the longest time until a keep-alive follows it */
     uint32_t unbeaten;      /* number of rounds since then */
     uint64_t asked_role_at; /* the time at which the role was last asked for */
     bool is_role_beaten;    /* the last beat on this connection reported the role */

@@ -107,12 +107,12 @@ bool members_refuse(const struct members *members) {
     return !include_quorum(members, ~nodes_where(members, node_refuses));
 }
 
-void members_beat(const struct members *members, uint64_t now) {
+void members_beat(const struct members *members, uint64_t period, uint64_t now) {
     uint32_t rest = members_up(members);
     struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
         uint64_t longest = members->is_listening ? GUARD_WAITING_NANOS : node->guard.gap;
-        if (nanos_sub(now, node->guard.beaten_at) >= longest) {
+        if (nanos_sub(now, node->guard.beaten_at) + period > longest) {
             node_send_beat(node, now);
         }
     }

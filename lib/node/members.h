@@ -181,8 +181,11 @@ void members_tend_channels(struct members *members, bool are_needed, uint64_t no
 /* Long enough that requests that wait now and then do not connect each time. */
 #define MEMBERS_LINGER (10000 * NANOS_PER_MS)
 
-/* Sends a beat to each node that is due for one without a command (guard.h). */
-void members_beat(const struct members *members, uint64_t now);
+/*
+ * Sends a beat to each node that needs one without a command (guard.h) before the next call, which
+ * follows within `period` nanoseconds.
+ */
+void members_beat(const struct members *members, uint64_t period, uint64_t now);
 
 /* Lets later requests begin at once: a quorum is up, and the other nodes have had their time. */
 void members_wait_no_longer(struct members *members);

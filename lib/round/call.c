@@ -5,9 +5,10 @@
  *
  * Failures: a node that lacks the script is sent the call again, with the text (node/eval.h); the
  * rounds do not notice. A script that takes keys is repeated only for tries that are still waited
- * for. If the ACL forbids one of the keys, Redis refuses the whole call; then each lock is sent in
- * a call of its own. So are the releases that a failed call for entries carried. A call that
- * stopped at the bound on its entries is followed by a call of PASS.
+ * for. The refusal may have come late, so a heartbeat goes ahead if need be. If the ACL forbids one
+ * of the keys, Redis refuses the whole call; then each lock is sent in a call of its own. So are
+ * the releases that a failed call for entries carried. A call that stopped at the bound on its
+ * entries is followed by a call of PASS.
  */
 #include "round/call.h"
 
@@ -385,6 +386,7 @@ static struct call *new_call_like(const struct call *call, const struct node *no
 /* Sends the locks that the error may not concern in calls of their own: only the others fail. */
 static void split_call(struct call *call, struct node *node, const struct reply *reply) {
     bool is_forbidden = lacks_right(call, reply);
+    node_beat(node, clock_now());
     for (unsigned i = 0; i < call->count; i++) {
         struct operation *operation = call->operations[i];
         /* Releases go again in any case, other commands only if one of them lacks a right. */
@@ -403,6 +405,7 @@ static void split_call(struct call *call, struct node *node, const struct reply 
 /* Sends the call again, with the script's text, for the locks that may be repeated. */
 static void take_again(struct call *call, struct node *node, const struct reply *reply) {
     struct call *again = new_call_like(call, node);
+    node_beat(node, clock_now());
     for (unsigned i = 0; i < call->count; i++) {
         struct operation *operation = call->operations[i];
         /* A try that was given up has been released already, and must not take the key again. */
@@ -419,6 +422,7 @@ static void take_again(struct call *call, struct node *node, const struct reply 
 
 /* Sends the whole call again. Returns whether it was sent, so that the node answers again. */
 static bool send_call_again(struct call *call, struct node *node) {
+    node_beat(node, clock_now());
     bool with_text = eval_takes_text(&call->eval, &node->uplink, node->index);
     context_wake(call->calls->context);
     return send_call_to(call, node, encode_call(call, with_text, node_channel(node)));

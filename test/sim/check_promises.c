@@ -74,16 +74,15 @@ void check_delivered(struct link *link, const struct answer *answer, uint64_t se
         reply_is_unfinished(&answer->reply)) {
         link->stopped_at = checker->world->now;
     }
-    if (!link->is_answered) { /* from now on it can be up, and gets heartbeats */
-        link->is_answered = true;
-        link->beaten_at = checker->world->now;
-    }
     bool is_grant = answer->reply.type == REPLY_STATUS;
     struct reply_beat beat;
     if (answer->is_beat && reply_to_beat(&answer->reply, &beat)) {
         check_beat(checker, process, server, beat.time_us, sent_at);
     }
-    link->beaten_at = answer->is_beat ? checker->world->now : link->beaten_at;
+    if (answer->is_beat) { /* the handshake is over: from now on others follow */
+        link->is_beating = true;
+        link->beaten_at = checker->world->now;
+    }
     if (answer->is_beat && answer->reply.type == REPLY_STRING) {
         check_heard(process, server, answer->at);
         checker->beat_ran[process->index][server] = answer->at;

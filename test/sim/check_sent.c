@@ -192,7 +192,7 @@ static bool needs_beat(const struct words *words, const struct form *form) {
  * Checks that a node is asked for its clock, or answers, in the last second before it is asked to
  * take or renew a key, however full its queue is, and within the gap of keep-alives before any
  * other command. (Excused are processes that could not run, those with a wrong clock, by which
- * heartbeats are due, and connections that have yet to answer.)
+ * heartbeats are due, and connections that have yet to answer one.)
  */
 static void check_beaten(const struct checker *checker, struct link *link,
                          const struct words *words, const struct form *form) {
@@ -204,7 +204,7 @@ static void check_beaten(const struct checker *checker, struct link *link,
     if (check_is_beat(words)) {
         link->beaten_at = now;
     } else if (checker->has_guards && !checker->clocks_jump && now - since > most &&
-               link->is_answered && process->failed == 0 &&
+               link->is_beating && process->failed == 0 &&
                checker->is_closing[process->index] != process->life + 1) {
         violate(checker->world, INVARIANT_LIVENESS,
                 "process %u has not asked node %u for its clock for %" PRIu64 " ms", process->index,
@@ -219,15 +219,15 @@ void check_resting(const struct checker *checker, const struct network *network)
         const struct event_base *process = link->process;
         uint64_t since = checker->disturbed_at[process->index];
         since = link->beaten_at > since ? link->beaten_at : since;
-        if (link->conn == NULL || !link->is_answered || process->failed > 0 ||
-            checker->clocks_jump) {
+        if (link->conn == NULL || process->failed > 0 || checker->clocks_jump) {
             continue;
         }
         if (link->channel[0] != '\0') {
             violate(checker->world, INVARIANT_BOUNDS,
                     "process %u is idle, but still has a channel at node %u", process->index,
                     link->server->master.index);
-        } else if (checker->has_guards && now - since > checker->keep_alive_gap) {
+        } else if (checker->has_guards && link->is_beating &&
+                   now - since > checker->keep_alive_gap) {
             violate(checker->world, INVARIANT_LIVENESS,
                     "process %u is idle, and has not asked node %u for its clock for %" PRIu64
                     " ms",

@@ -100,7 +100,7 @@ struct link {
     uint64_t
         /* instant of its latest heartbeat, or of the answer; or at which it was opened */
         beaten_at;
-    bool is_answered; /* whether a command sent on it was answered: its handshake has begun */
+    bool is_beating; /* whether a heartbeat was answered on it */
     /* instant at which its process learned that a call stopped at its bound; 0: none did */
     uint64_t stopped_at;
     unsigned db;                       /* its selected database */

@@ -92,7 +92,7 @@ static void look_at_clock(const struct app *app, const struct node *node, unsign
 }
 
 /* The longest age of a heartbeat while a request waits: pushes count only with a newer one. */
-#define AGE_MAX (GUARD_WAITING_NANOS + 2 * CHANNEL_BEAT_NANOS)
+#define AGE_MAX (GUARD_WAITING_NANOS + CHANNEL_BEAT_NANOS)
 
 /* Checks that a client that waits for pushes sends heartbeats, even if it sends nothing else. */
 static void look_at_beats(const struct app *app, const struct node *node, unsigned server) {
