@@ -386,7 +386,6 @@ static struct call *new_call_like(const struct call *call, const struct node *no
 /* Sends the locks that the error may not concern in calls of their own: only the others fail. */
 static void split_call(struct call *call, struct node *node, const struct reply *reply) {
     bool is_forbidden = lacks_right(call, reply);
-    node_beat(node, clock_now());
     for (unsigned i = 0; i < call->count; i++) {
         struct operation *operation = call->operations[i];
         /* Releases go again in any case, other commands only if one of them lacks a right. */
@@ -405,7 +404,6 @@ static void split_call(struct call *call, struct node *node, const struct reply 
 /* Sends the call again, with the script's text, for the locks that may be repeated. */
 static void take_again(struct call *call, struct node *node, const struct reply *reply) {
     struct call *again = new_call_like(call, node);
-    node_beat(node, clock_now());
     for (unsigned i = 0; i < call->count; i++) {
         struct operation *operation = call->operations[i];
         /* A try that was given up has been released already, and must not take the key again. */
@@ -422,7 +420,6 @@ static void take_again(struct call *call, struct node *node, const struct reply 
 
 /* Sends the whole call again. Returns whether it was sent, so that the node answers again. */
 static bool send_call_again(struct call *call, struct node *node) {
-    node_beat(node, clock_now());
     bool with_text = eval_takes_text(&call->eval, &node->uplink, node->index);
     context_wake(call->calls->context);
     return send_call_to(call, node, encode_call(call, with_text, node_channel(node)));
@@ -432,13 +429,17 @@ static void on_call_reply(struct conn_request *request, void *owner, const struc
     struct call *call = (struct call *)request;
     struct node *node = node_of(owner);
     bool is_asked_again = eval_is_asked_again(&call->eval, &node->uplink, node->index, reply);
+    bool may_split = reply != NULL && is_about_a_part(call, reply);
+    if (is_asked_again || may_split) { /* Trust: the refusal may have come long after the beat */
+        node_beat(node, clock_now());
+    }
     /* NOSCRIPT: nothing was done, so releases and renewals are repeated as a whole. */
     if (is_asked_again && !call_takes(call) && send_call_again(call, node)) {
         return;
     }
     if (is_asked_again && call_takes(call)) {
         take_again(call, node, reply);
-    } else if (reply != NULL && is_about_a_part(call, reply)) {
+    } else if (may_split) {
         split_call(call, node, reply);
     } else {
         vote(call, node, reply);

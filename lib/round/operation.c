@@ -606,7 +606,7 @@ void operation_vote_error(struct operation *operation, struct node *node,
 
 /* ---- commands whose votes need a beat ahead of them ---- */
 
-uint32_t operation_prepare_renewal(const struct operation *operation) {
+void operation_send_beats(const struct operation *operation) {
     const struct members *members = operation->operations->members;
     uint32_t rest = operation->nodes & members_all(members);
     struct node *node;
@@ -614,7 +614,6 @@ uint32_t operation_prepare_renewal(const struct operation *operation) {
         /* The beat that reports a loss comes between the grant and the renewal (core/trust.h). */
         node_beat(node, operation->round.start);
     }
-    return operation->nodes;
 }
 
 uint32_t operation_prepare_take(struct operation *operation) {

@@ -151,8 +151,8 @@ void operation_drop(struct operation *operation);
  */
 uint32_t operation_prepare_take(struct operation *operation);
 
-/* Prepares a renewal: sends heartbeats likewise. Returns the mask of the nodes to send it to. */
-uint32_t operation_prepare_renewal(const struct operation *operation);
+/* Sends heartbeats likewise ahead of a renewal, to the nodes that it is sent to. */
+void operation_send_beats(const struct operation *operation);
 
 /* An outcome that carries nothing but the vote. */
 #define PLAIN_VOTE(name) ((struct reply_outcome){.vote = REDLOCK_VOTE_##name})

@@ -241,10 +241,11 @@ void rounds_add(struct rounds *rounds, struct operation *operation) {
     bool takes = operation_is_try(operation);
     EMIT(&rounds->operations.context->events, round_sent, .request = operation->request,
          .key = operation->arguments.key->bytes, .round = operation->round.kind);
-    /* Commands whose votes need trust refresh it first; duplicates are asked for no key. */
-    uint32_t nodes = takes                             ? operation_prepare_take(operation)
-                     : operation_is_release(operation) ? operation->nodes
-                                                       : operation_prepare_renewal(operation);
+    if (!takes && !operation_is_release(operation)) {
+        operation_send_beats(operation);
+    }
+    /* Commands that take the key refresh the nodes' trust, too, and leave duplicates out. */
+    uint32_t nodes = takes ? operation_prepare_take(operation) : operation->nodes;
     nodes &= members_all(rounds->calls.members);
     if (script == SCRIPT_NONE) {
         send_what_names(rounds, operation->arguments.key);
