@@ -179,6 +179,13 @@ static void check_whole_releases(const struct checker *checker, const struct lin
     check_whole(checker, link, last, released);
 }
 
+/* Returns `at` or, if it is later, the last instant at which the link's process could not run. */
+static uint64_t undisturbed_since(const struct checker *checker, const struct link *link,
+                                  uint64_t at) {
+    uint64_t disturbed_at = checker->disturbed_at[link->process->index];
+    return at > disturbed_at ? at : disturbed_at;
+}
+
 /* Returns whether a command takes or renews a key. */
 static bool needs_beat(const struct words *words, const struct form *form) {
     if (form == NULL) {
@@ -198,8 +205,7 @@ static void check_beaten(const struct checker *checker, struct link *link,
                          const struct words *words, const struct form *form) {
     uint64_t now = checker->world->now;
     const struct event_base *process = link->process;
-    uint64_t since = checker->disturbed_at[process->index];
-    since = link->beaten_at > since ? link->beaten_at : since;
+    uint64_t since = undisturbed_since(checker, link, link->beaten_at);
     uint64_t most = needs_beat(words, form) ? checker->beat_gap : checker->keep_alive_gap;
     if (check_is_beat(words)) {
         link->beaten_at = now;
@@ -217,8 +223,7 @@ void check_resting(const struct checker *checker, const struct network *network)
     const struct link *link;
     TAILQ_FOREACH(link, &network->links, all_link) {
         const struct event_base *process = link->process;
-        uint64_t since = checker->disturbed_at[process->index];
-        since = link->beaten_at > since ? link->beaten_at : since;
+        uint64_t since = undisturbed_since(checker, link, link->beaten_at);
         if (link->conn == NULL || process->failed > 0 || checker->clocks_jump) {
             continue;
         }
@@ -245,8 +250,7 @@ static void check_goes_on(const struct checker *checker, struct link *link,
                           const struct form *form) {
     uint64_t now = checker->world->now;
     const struct event_base *process = link->process;
-    uint64_t since = checker->disturbed_at[process->index];
-    since = link->stopped_at > since ? link->stopped_at : since;
+    uint64_t since = undisturbed_since(checker, link, link->stopped_at);
     if (form != NULL && form->script == SCRIPT_PASS) {
         link->stopped_at = 0;
     } else if (link->stopped_at != 0 && now - since > 100 * MS && !checker->has_caps &&
