@@ -846,6 +846,15 @@ static void test_counters_out_of_range(void **state) {
 }
 
 /* However wrong a wall clock is, there is room for later fences. */
+/* The library's headers and the scripts, which get texts, have a constant each. */
+static void test_scripts_take_as_long_a_range_of_fences(void **state) {
+    char text[24];
+
+    (void)state;
+    snprintf(text, sizeof(text), "%d", FENCES_IN_RANGE);
+    assert_string_equal(text, FENCE_RANGE);
+}
+
 static void test_fences_from_the_clock(void **state) {
     (void)state;
     static const uint64_t most = (UINT64_C(1) << 53) - (UINT64_C(1) << 40);
@@ -1241,6 +1250,7 @@ int main(void) {
         cmocka_unit_test(test_malformed_answers_of_scripts),
         cmocka_unit_test(test_answers_with_fences),
         cmocka_unit_test(test_counters_out_of_range),
+        cmocka_unit_test(test_scripts_take_as_long_a_range_of_fences),
         cmocka_unit_test(test_fences_from_the_clock),
         cmocka_unit_test(test_answers_for_several_keys),
         cmocka_unit_test(test_answers_about_permits),
