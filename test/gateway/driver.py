@@ -22,22 +22,9 @@ class Browser:
             prefix="redlock-page-", ignore_cleanup_errors=True
         )
         self.session = None
-        self.process = rig.start(
-            [DRIVER, "--port=0"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-            env=dict(os.environ, HOME=self.folder.name, TMPDIR=self.folder.name),
-        )
+        self.process = self.start_driver()
         rig.adopt(self)
-        port = None
-        while port is None:
-            line = self.process.stdout.readline()
-            assert line, "chromedriver does not start"
-            if "successfully on port" in line:
-                port = int(line.rsplit(" ", 1)[1].rstrip(".\n"))
-        self.url = f"http://127.0.0.1:{port}/session"
+        self.url = f"http://127.0.0.1:{self.wait_for_port()}/session"
         arguments = [
             "--headless=new",
             "--no-sandbox",
@@ -52,6 +39,30 @@ class Browser:
         made = self.send("POST", "", {"capabilities": {"alwaysMatch": capabilities}})
         self.session = made["sessionId"]
         self.url += "/" + self.session
+
+    def start_driver(self):
+        return rig.start(
+            [DRIVER, "--port=0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+            env=dict(os.environ, HOME=self.folder.name, TMPDIR=self.folder.name),
+        )
+
+    def wait_for_port(self):
+        """Returns the driver's port. It takes a free one of IPv6, and ends if another program (most
+        often another test) has the same one of IPv4: then it is started again."""
+        said = ""
+        for line in iter(lambda: self.process.stdout.readline(), ""):
+            said += line
+            if "successfully on port" in line:
+                return int(line.rsplit(" ", 1)[1].rstrip(".\n"))
+            if "port not available" in line:
+                self.process.wait()
+                self.process.stdout.close()
+                self.process = self.start_driver()
+        raise AssertionError(f"chromedriver does not start: {said}")
 
     def send(self, method, path, body=None):
         request = urllib.request.Request(
