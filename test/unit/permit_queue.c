@@ -86,16 +86,23 @@ static const char *start_open(struct script_server *server, char ticket[32]) {
 
 /* ---- tests ---- */
 
-/* The time is 1/32 of that which the first waiter has waited, from 1 ms to 100 ms. */
+/* The time is that for keys (wait_queue.c), in queues of up to 256 waiters and in longer ones. */
 static void test_a_release_opens_the_queue_for_a_while(void **state) {
     (void)state;
     static const struct {
         uint64_t waited_ms, open_ms;
-    } rows[] = {{0, 1}, {31, 1}, {320, 10}, {3199, 99}, {3200, 100}, {40000, 100}};
+        unsigned waiters;
+    } rows[] = {{0, 1, 1},      {31, 1, 1},      {320, 10, 1},    {3199, 99, 1},
+                {3200, 100, 1}, {40000, 100, 1}, {1600, 50, 256}, {1600, 25, 512}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct script_server server;
         char ticket[32], push[160];
         start_with_waiter(&server, ticket);
+        for (unsigned number = 1; number < rows[i].waiters; number++) {
+            char entry[160]; /* after FIRST */
+            snprintf(entry, sizeof(entry), "f%039u " CHANNEL " 1000 0 1", number);
+            RUN(&server, "ZADD", QUEUE, ticket, entry);
+        }
         server.now_ms += rows[i].waited_ms;
         release(&server, "pool:0", OPENER, "0");
         assert_true(is_open_until(&server, server.now_ms + rows[i].open_ms));

@@ -1,11 +1,13 @@
 /*
  * Tests what the wait queue's scripts (lib/wire/scripts/parts/queue.lua) do where some waiters are
- * dead, so that nobody has subscribed to their channels, or hang, so that they never ask again.
+ * dead, so that nobody has subscribed to their channels, or hang, so that they never ask again; and
+ * for how long a release opens a queue to all clients.
  */
 #include "unit.h"
 
 #include "script_server.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,16 +18,23 @@
 /* The values of the client that holds the key, and of those that ask for it. */
 #define VALUE(digit) digit "000000000000000000000000000000000000000"
 #define HOLDER VALUE("a")
+#define OPENER "0000000000000000000000000000000000000001" /* its release opens the queue */
 #define WRITER VALUE("b")
 #define READER VALUE("c")
 #define ASKER VALUE("d")
 
-/* Puts a waiter with the ticket `number` into the queue. */
-static void put(struct script_server *server, unsigned number, const char *channel, char form) {
-    char ticket[16], entry[160];
-    snprintf(ticket, sizeof(ticket), "%u", number);
+static void put_at(struct script_server *server, unsigned number, const char *ticket,
+                   const char *channel, char form) {
+    char entry[160];
     snprintf(entry, sizeof(entry), "%040u %s 1000 %c 0", number, channel, form);
     RUN(server, "ZADD", KEY QUEUE_SUFFIX, ticket, entry);
+}
+
+/* Puts a waiter with the ticket `number` into the queue. */
+static void put(struct script_server *server, unsigned number, const char *channel, char form) {
+    char ticket[16];
+    snprintf(ticket, sizeof(ticket), "%u", number);
+    put_at(server, number, ticket, channel, form);
 }
 
 static struct reply share(struct script_server *server, const char *value) {
@@ -134,11 +143,41 @@ static void test_calls_that_go_on_remove_the_dead_ahead_of_a_reader(void **state
     store_finish(&server.store);
 }
 
+/*
+ * 1 release in 128 opens the queue for 1/32 of the time that the first waiter has waited, 1 to 100
+ * ms. If n wait, more than 256, it is open for 256/n of that.
+ */
+static void test_a_release_opens_the_queue_for_a_while(void **state) {
+    (void)state;
+    static const struct {
+        unsigned waiters;
+        uint64_t waited_ms, open_ms;
+    } rows[] = {{1, 31, 1},      {1, 3199, 99},    {1, 40000, 100},   {256, 1600, 50},
+                {512, 1600, 25}, {1000, 2200, 17}, {1000, 40000, 25}, {5000, 8000, 5}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct script_server server;
+        char ticket[32], member[40];
+        script_server_start(&server);
+        RUN(&server, "SET", KEY, OPENER, "PX", TTL);
+        ask(&server, ASKER, "0", script_server_ticket(&server, ticket));
+        for (unsigned number = 1; number < rows[i].waiters; number++) {
+            put_at(&server, number, ticket, CHANNEL, '0');
+        }
+        server.now_ms += rows[i].waited_ms;
+        CALL(&server, SCRIPT_RELEASE, "1", KEY, OPENER);
+        snprintf(member, sizeof(member), "open %" PRIu64, server.now_ms + rows[i].open_ms);
+        struct reply reply = RUN(&server, "ZSCORE", KEY QUEUE_SUFFIX, member);
+        assert_int_equal(reply.type, REPLY_STRING);
+        store_finish(&server.store);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_of_many_ahead_those_that_listen_count),
         cmocka_unit_test(test_the_dead_give_a_waiter_that_hangs_no_more_time),
         cmocka_unit_test(test_calls_that_go_on_remove_the_dead_ahead_of_a_reader),
+        cmocka_unit_test(test_a_release_opens_the_queue_for_a_while),
     };
     return cmocka_run_group_tests_name("wait_queue", tests, NULL, NULL);
 }

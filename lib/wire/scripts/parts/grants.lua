@@ -5,14 +5,13 @@
 -- the queue is then "open <ms>", with the end of that time by the server's clock.
 --@needs counters readers queue key_sets
 
--- Opens the key to all clients for a while, if there is a waiter and the caller's value says so:
--- for 1/32 of the time that the first waiter has waited, 1 to 100 ms.
+-- Opens the key to all clients for a while, if there is a waiter and the caller's value says so.
 local function open(key, caller, clock)
   -- The last two digits of the token decide, 2 of 256 values: so all servers decide alike.
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return end
   local entry, ticket = first_of(key)
   if not parts_of(entry or '') then return end
-  local ms = math.max(1, math.min(100, math.floor((clock - ticket) / 32000)))
+  local ms = opening(queue_of(key), clock - ticket)
   if announce(key, clock, ms) then
     redis.pcall('zadd', queue_of(key), 0, string.format('open %.0f', clock / 1000 + ms))
   end

@@ -127,7 +127,7 @@ end
 local function open_queue(queue, caller, entry, ticket)
   if (tonumber(string.sub(caller, 39, 40), 16) or 255) > 1 then return false end
   local value, channel_of = parts_of(entry)
-  local ms = math.max(1, math.min(100, math.floor((clock - ticket) / 32000)))
+  local ms = opening(queue, clock - ticket)
   if not value or (send(queue, value, channel_of, ms) or 0) == 0 then return false end
   return type(redis.pcall('zadd', queue, 0, 'open ' .. text(now_ms + ms))) == 'number'
 end

@@ -1,6 +1,6 @@
 -- Wait queues: their entries, and notifications to waiters. Defines may_handle, more, queue_of,
--- parts_of, open_ms, remove, first_of, digits, is_deaf, push, announce; list_queue, relist; leave;
--- my_channel, lacks_right, refusal_of, listening, make_entry, with_entry.
+-- parts_of, open_ms, opening, remove, first_of, digits, is_deaf, push, announce; list_queue, relist;
+-- leave; my_channel, lacks_right, refusal_of, listening, make_entry, with_entry.
 --
 -- The sorted set "<key>@QUEUE_SUFFIX@" has one member for each waiter, its entry: "<value>
 -- <channel> <reservation> <form> <idle>", with its ticket as the score.
@@ -56,6 +56,17 @@ end
 local function open_ms(member, instant)
   local left = (tonumber(string.match(member, '^open (%d+)$')) or 0) - instant
   return left <= @OPEN_MAX@ + 1 and left or 0
+end
+
+-- Returns the ms for which 1 release in 128 opens a queue to all clients: 1/32 of the time in us
+-- that the first waiter has waited, 1 to 100. With n waiters, the first has waited for about n
+-- releases, so the queue is open for n/4096 of the time. Beyond 256 waiters it is 256/n of that,
+-- about 1/16 of the time: a client that tries 5 times a second then waits about as long as one that
+-- queues.
+local function opening(queue, waited)
+  local waiters = redis.pcall('zcount', queue, 1, '+inf')
+  local part = math.min(1, 256 / math.max(1, tonumber(waiters) or 1))
+  return math.max(1, math.floor(math.min(100, waited / 32000) * part))
 end
 
 -- Removes a member. Returns false if the caller has no right to do this.
