@@ -27,19 +27,21 @@
 #define READY_POLL_S 0.005
 #define ROUND_TRIPS 200
 /*
- * Many processes that all start at once keep a small machine busy until most have a queue entry:
- * the warm-up lasts until there were as many acquisitions as contenders.
+ * From the instant at which all contenders have begun, the warm-up lasts until there were as many
+ * acquisitions as contenders.
  */
 #define WARM_UP_S 0.2
 #define WARM_UP_MOST_S 3.0
+#define WARM_UP_MOST_OF_CLIENT_S 0.02
 /* The watch lasts until it has seen this many commands, which takes longer on a busy machine. */
 #define WATCH_S 0.3
 #define WATCH_MOST_S 3.0
 #define WATCHED 1000
 #define STABILIZE_S 0.3
 #define END_LIMIT_S 20.0
+#define END_LIMIT_OF_PROCESS_S 0.02
 
-enum phase { CONNECTING, WARMING_UP, STABILIZING, MEASURING, ENDING };
+enum phase { CONNECTING, BEGINNING, WARMING_UP, STABILIZING, MEASURING, ENDING };
 
 /* The counts of one node, and of the contenders, at an instant. */
 struct reading {
@@ -58,8 +60,9 @@ struct contend {
     struct event *child_event;
     struct event *timer;
     enum phase phase;
-    uint64_t began_ns; /* start of the contest */
-    bool given_up;     /* whether there is no result to report */
+    uint64_t began_ns;        /* instant from which all contenders contend */
+    uint64_t acquired_before; /* acquisitions until then */
+    bool given_up;            /* whether there is no result to report */
     struct histogram quorum_trips;
     struct shares shares;
     struct reading readings[REDLOCK_MAX_NODES];
@@ -110,9 +113,14 @@ static bool read_after(struct contend *contend) {
 /* -------------------------------------------------------------------------------- the phases */
 
 static void begin(struct contend *contend) {
-    contend->began_ns = clock_now_ns();
     board_open(contend->board);
     workers_begin(contend->workers);
+    enter(contend, BEGINNING, contenders_begin_s(contend->settings->processes));
+}
+
+static void warm_up(struct contend *contend) {
+    contend->began_ns = clock_now_ns();
+    contend->acquired_before = board_acquired(contend->board);
     enter(contend, WARMING_UP, WARM_UP_S);
 }
 
@@ -124,9 +132,10 @@ static double seconds_until(uint64_t instant_ns) {
 
 static bool is_warm(const struct contend *contend) {
     double lasted_s = (double)(clock_now_ns() - contend->began_ns) / 1e9;
+    size_t clients = contend->settings->clients;
 
-    return lasted_s >= WARM_UP_MOST_S ||
-           board_acquired(contend->board) >= contend->settings->clients;
+    return lasted_s >= WARM_UP_MOST_S + WARM_UP_MOST_OF_CLIENT_S * (double)clients ||
+           board_acquired(contend->board) - contend->acquired_before >= clients;
 }
 
 static void watch(struct contend *contend) {
@@ -150,7 +159,8 @@ static void end(struct contend *contend) {
         give_up(contend);
     }
     workers_end(contend->workers);
-    enter(contend, ENDING, END_LIMIT_S);
+    enter(contend, ENDING,
+          END_LIMIT_S + END_LIMIT_OF_PROCESS_S * (double)contend->settings->processes);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg) {
@@ -165,6 +175,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) {
         } else {
             clock_arm(contend->timer, READY_POLL_S);
         }
+        break;
+    case BEGINNING:
+        warm_up(contend);
         break;
     case WARMING_UP:
         if (is_warm(contend)) {

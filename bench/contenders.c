@@ -21,9 +21,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READY_POLL_S 0.005
+/*
+ * Many processes that start at once keep a small machine busy until all are connected. So each
+ * looks less often, and waits longer.
+ */
+#define READY_POLL_LEAST_S 0.005
+#define READY_POLL_OF_PROCESS_S 0.0002
 #define READY_LIMIT_S 5.0
+#define READY_LIMIT_OF_PROCESS_S 0.02
 #define REST_S 0.01
+/*
+ * The processes begin one after the other: to open the channels of one takes 3 ms of CPU time, and
+ * if a thousand did so at once on few cores, answers would come too late.
+ */
+#define BEGIN_SPREAD_S 0.005
 #define ROUND_TRIPS 200
 
 /* The bounds of the random delay before a retry, for holds of about a millisecond. */
@@ -215,7 +226,7 @@ static void on_begin(evutil_socket_t fd, short what, void *arg) {
     (void)what;
     event_del(all->begin);
     for (size_t i = 0; i < all->count; i++) {
-        wait_again(&all->list[i]);
+        clock_arm(all->list[i].timer, contenders_begin_s(all->process));
     }
 }
 
@@ -240,13 +251,18 @@ static void on_trips_done(void *arg) {
     }
 }
 
+static double ready_poll_s(const struct contenders *all) {
+    return READY_POLL_LEAST_S + READY_POLL_OF_PROCESS_S * (double)all->board->shape.processes;
+}
+
 /*
  * Waits until all nodes are connected; the first process also until all others are ready, and then
  * it measures the round trips. Only the first process prints which nodes are not connected.
  */
 static void on_ready_timer(evutil_socket_t fd, short what, void *arg) {
     struct contenders *all = arg;
-    bool over = (double)(clock_now_ns() - all->connecting_from_ns) / 1e9 > READY_LIMIT_S;
+    double limit_s = READY_LIMIT_S + READY_LIMIT_OF_PROCESS_S * (double)all->board->shape.processes;
+    bool over = (double)(clock_now_ns() - all->connecting_from_ns) / 1e9 > limit_s;
     bool connected = client_is_ready(all->client, over && all->trips != NULL ? stderr : NULL);
 
     (void)fd;
@@ -258,7 +274,7 @@ static void on_ready_timer(evutil_socket_t fd, short what, void *arg) {
     } else if (over) {
         give_up(all);
     } else {
-        clock_arm(all->ready_timer, READY_POLL_S);
+        clock_arm(all->ready_timer, ready_poll_s(all));
     }
 }
 
@@ -326,7 +342,7 @@ static int run(struct contenders *all) {
         return EXIT_FAILURE;
     }
     all->connecting_from_ns = clock_now_ns();
-    clock_arm(all->ready_timer, READY_POLL_S);
+    clock_arm(all->ready_timer, ready_poll_s(all));
     if (event_base_dispatch(all->base) < 0) {
         fputs("redlock-bench: the event loop failed\n", stderr);
         return EXIT_FAILURE;
@@ -354,4 +370,8 @@ int contenders_run(const struct contenders_settings *settings, size_t process,
     }
     destroy(all);
     return status;
+}
+
+double contenders_begin_s(size_t processes) {
+    return BEGIN_SPREAD_S * (double)processes;
 }

@@ -25,4 +25,10 @@ struct contenders_settings {
 int contenders_run(const struct contenders_settings *settings, size_t process,
                    struct workers_orders orders);
 
+/*
+ * Returns the time in seconds from the order to begin until all contenders have begun: so many
+ * processes do it one after the other.
+ */
+double contenders_begin_s(size_t processes);
+
 #endif

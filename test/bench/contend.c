@@ -338,6 +338,8 @@ static void test_options_that_do_not_go_together_are_named(void **state) {
         {"--spawn 3 --contend --clients 0", "--clients: \"0\" is not a number"},
         {"--spawn 3 --contend --hold-us 1ms", "--hold-us: \"1ms\" is not a number"},
         {"--spawn 3 --contend --ttl 1", "--hold-us: 1000 us are not below the TTL of 1 ms"},
+        {"--spawn 3 --contend --clients 9999 --processes 2049",
+         "--processes: \"2049\" is not a number from 1 to 2048"},
         {"--spawn 3 --contend --clients 2 --processes 3", "--processes: 3 are more than the 2"},
         {"--spawn 3 --contend --keys 17", "--keys: 17 are more than the 16 of --clients"},
         {"--contend", "give either --spawn or --nodes"},
