@@ -22,8 +22,9 @@ typedef void redlock_fence_cb(redlock_status status, void *arg);
 
 /*
  * Asks the nodes whether `fence` is still the newest fence of a key, and calls `on_fence`
- * (required) within node_timeout_ms. For a resource that cannot store a number; otherwise use
- * redlock_gate. Does not wait for lookups of names. `key_length` 0: `key` is a C string.
+ * (required) within node_timeout_ms; a new client connects first, as for redlock_inspect. For a
+ * resource that cannot store a number; otherwise use redlock_gate. `key_length` 0: `key` is a C
+ * string.
  *
  * The fences of a range are newest together (redlock_fence): a late message of an earlier holder of
  * the same client passes, unless max_local_handoffs is 0.

@@ -4,6 +4,8 @@
  * when the missing answers cannot change the check of a fence, or when all nodes without an answer
  * are late.
  *
+ * Calls wait until a quorum is connected for the first time, as the first try of a request does.
+ *
  * Failures: as with a grant, an answer counts only if its node is fully trusted and no duplicate.
  * A counter that is not a number voids the answer, since its value cannot be known. Replies may
  * come after the report: the inspection lives until the last one.
@@ -13,6 +15,7 @@
 #include "base/memory.h"
 #include "base/nanos.h"
 #include "base/text.h"
+#include "core/options.h"
 #include "core/survey.h"
 #include "io/clock.h"
 #include "io/loop.h"
@@ -27,6 +30,12 @@
 
 #define DETAIL_MAX 128
 
+/*
+ * The most inspections that wait for the nodes to connect: each has room for what all nodes may
+ * answer. More of them are asked at once, and most likely answered by no quorum.
+ */
+#define WAITING_MAX 16
+
 struct inspection {
     struct conn_request request;
     struct inspections *inspections;
@@ -38,7 +47,8 @@ struct inspection {
     uint64_t fence;
     unsigned references; /* number of replies to come, plus 1 while in the list */
     uint32_t waiting;    /* mask: nodes whose answer is awaited */
-    bool is_over;        /* all awaited nodes are late */
+    bool is_asked;       /* the calls were sent */
+    bool is_over;        /* all awaited nodes are late, or the time to connect is over */
     struct survey survey;
     char details[REDLOCK_MAX_NODES][DETAIL_MAX];
     struct survey_entries entries[]; /* by node; none for the check of a fence */
@@ -169,7 +179,11 @@ static void await_nodes(struct inspection *inspection, uint64_t now) {
 
 static void on_inspect_timer(void *arg) {
     struct inspection *inspection = arg;
-    await_nodes(inspection, clock_now());
+    if (inspection->is_asked) {
+        await_nodes(inspection, clock_now());
+    } else {
+        inspection->is_over = true;
+    }
     context_wake(inspection->inspections->context);
 }
 
@@ -184,6 +198,22 @@ static void ask_node(struct inspection *inspection, struct node *node) {
     } else {
         record_failure(inspection, node, uplink_why_unreachable(&node->uplink));
     }
+}
+
+static void ask_nodes(struct inspection *inspection) {
+    const struct members *members = inspection->inspections->members;
+    const struct quorum_lists *lists = &inspection->survey.lists;
+    uint32_t rest = members_all(members) & (lists->now | lists->next);
+    uint64_t now = clock_now();
+    struct node *node;
+    inspection->is_asked = true;
+    inspection->request.sent_at = now;
+    while ((node = members_take(members, &rest)) != NULL) {
+        node_beat(node, now); /* Trust: an answer needs a recent beat before it */
+        ask_node(inspection, node);
+    }
+    await_nodes(inspection, now);
+    context_wake(inspection->inspections->context);
 }
 
 /* Returns an inspection, with room for queue entries if the callback is `on_view`. */
@@ -233,22 +263,16 @@ static struct inspection *create_inspection(struct inspections *inspections, con
 
 redlock_status inspections_ask(struct inspections *inspections, const char *key, size_t key_length,
                                uint64_t fence, const struct inspection_listener *listener) {
-    struct context *context = inspections->context;
     struct inspection *inspection = create_inspection(inspections, key, key_length, listener);
     if (inspection == NULL) {
         return REDLOCK_ENOMEM;
     }
-    uint64_t now = clock_now();
-    uint32_t rest = members_all(inspections->members);
-    struct node *node;
     inspection->fence = fence;
-    inspection->request.sent_at = now;
-    while ((node = members_take(inspections->members, &rest)) != NULL) {
-        node_beat(node, now); /* Trust: an answer needs a recent beat before it */
-        ask_node(inspection, node);
+    uint64_t start_by = nanos_add(clock_now(), options_stall(&inspections->context->options));
+    if (inspections->members->are_known || inspections->out > WAITING_MAX ||
+        !timer_set(&inspection->timer, start_by)) {
+        ask_nodes(inspection);
     }
-    await_nodes(inspection, now);
-    context_wake(context);
     return REDLOCK_OK;
 }
 
@@ -259,7 +283,8 @@ static bool is_decided(const struct inspection *inspection) {
     /* A fence is stale, or not, for certain: later answers cannot change that. */
     bool is_known = inspection->listener.on_fence != NULL &&
                     survey_check_fence(&inspection->survey, inspection->fence) != REDLOCK_ENOQUORUM;
-    return is_closing || inspection->is_over || inspection->waiting == 0 || is_known;
+    bool is_complete = inspection->is_asked && inspection->waiting == 0;
+    return is_closing || inspection->is_over || is_complete || is_known;
 }
 
 static const char *detail_of(const struct inspection *inspection, const struct node *node) {
@@ -349,7 +374,10 @@ void inspections_init(struct inspections *inspections, struct context *context,
     TAILQ_INIT(&inspections->all);
 }
 
-/* Stops at the present last one: inspections that callbacks begin wait for the next turn. */
+/*
+ * Asks the nodes that are connected by now, and reports what is decided. Stops at the present last
+ * one: inspections that callbacks begin wait for the next turn.
+ */
 void inspections_turn(struct inspections *inspections) {
     struct inspection *last = TAILQ_LAST(&inspections->all, inspection_list);
     struct inspection *inspection = TAILQ_FIRST(&inspections->all);
@@ -357,6 +385,10 @@ void inspections_turn(struct inspections *inspections) {
     while (!is_last) {
         struct inspection *next = TAILQ_NEXT(inspection, link);
         is_last = inspection == last;
+        if (!inspection->is_asked && (inspection->is_over || inspections->members->are_known)) {
+            inspection->is_over = false;
+            ask_nodes(inspection);
+        }
         if (is_decided(inspection)) {
             TAILQ_REMOVE(&inspections->all, inspection, link);
             report_outcome(inspection);

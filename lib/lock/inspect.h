@@ -32,13 +32,16 @@ void inspections_init(struct inspections *inspections, struct context *context,
                       const struct members *members);
 
 /*
- * Asks all nodes about a key, which is copied; `fence` is the one to check, for on_fence. Calls
- * back once, from a later turn; never after REDLOCK_ENOMEM, which is returned without memory.
+ * Asks all nodes about a key, which is copied, once they are known (members.h); `fence` is the one
+ * to check, for on_fence. Calls back once, from a later turn; never after REDLOCK_ENOMEM, which is returned without memory.
  */
 redlock_status inspections_ask(struct inspections *inspections, const char *key, size_t key_length,
                                uint64_t fence, const struct inspection_listener *listener);
 
-/* Reports the inspections that are answered or have timed out; all while the client is closing. */
+/*
+ * Asks what waited for the nodes to connect, and reports the inspections that are answered or have
+ * timed out; all while the client is closing.
+ */
 void inspections_turn(struct inspections *inspections);
 
 #endif
