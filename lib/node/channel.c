@@ -80,7 +80,7 @@ void channel_want(struct channel *channel, bool is_wanted) {
     if (is_wanted) {
         channel_command_up(channel);
     } else {
-        channel->has_reported_ready = false;
+        channel->has_reported_ready = channel->has_failed = false;
         halt(channel, "nobody waits");
     }
 }
@@ -99,6 +99,7 @@ static void on_connection_down(struct uplink *uplink, uint64_t now) {
     struct channel *channel = channel_of(uplink);
     bool had_reported_ready = channel->has_reported_ready;
     channel->has_reported_ready = false;
+    channel->has_failed |= channel->is_wanted;
     if (!should_run(channel)) {
         channel->state = CHANNEL_OFF;
         uplink_rest(uplink);

@@ -86,6 +86,7 @@ struct channel {
     bool is_wanted;
     bool has_reported_ready; /* on_ready was called, so on_broken is due at the end */
     bool lacks_queue;        /* the lack of the right to a queue was logged */
+    bool has_failed;         /* a connection has ended, or failed, since the channel is wanted */
     bool has_warned;         /* a refusal was logged since the channel was last ready */
     uint64_t retry_at;       /* REFUSED: the instant at which the server is asked again */
     uint64_t beaten_at;      /* the time of the last channel_beat */
@@ -149,10 +150,10 @@ static inline bool channel_is_ready(const struct channel *channel) {
     return channel->state == CHANNEL_READY;
 }
 
-/* Returns whether the channel is being opened for the first time, and has not failed yet. */
+/* Returns whether the channel is being opened since it is wanted, and has not failed yet. */
 static inline bool channel_is_opening(const struct channel *channel) {
     return channel->is_wanted && channel->state != CHANNEL_READY && !channel->has_warned &&
-           channel->uplink.disconnected == 0;
+           !channel->has_failed;
 }
 
 /* Calls tracking_watch if the channel is ready; otherwise returns 0. */
