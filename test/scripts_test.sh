@@ -49,6 +49,12 @@ part right '--@needs base' "local suffix = '@SUFFIX@'" 'local function right()' 
     '  return base() .. suffix' 'end'
 part late 'local function late()' '  --@needs right base' '  return right()' 'end'
 
+script '-- keys:      key' '-- arguments: value' 'return ARGV[1]'
+tap_check 'a call without keys does nothing' makes "if #KEYS == 0 then return '' end
+return ARGV[1]"
+script '-- keys:      none' 'return 1'
+tap_check 'but for scripts without keys' makes 'return 1'
+
 script '-- A script.' '--@needs left right' '' '-- The end.' 'return left() + right()'
 tap_check 'each part once, behind those it needs, and only what is used' makes \
     "local function base() return 1 end

@@ -97,8 +97,8 @@ typedef void redlock_inspect_cb(redlock_status status, const redlock_view *view,
 
 /*
  * Asks all nodes who holds a key and who waits for it, and calls `on_view` (required) within
- * node_timeout_ms; a new client first connects to a quorum, for at most stall_timeout_ms. The answer
- * may be out of date when it arrives. `key_length` 0: `key` is a C string.
+ * node_timeout_ms; a new client first connects to a quorum, for at most stall_timeout_ms. The
+ * answer may be out of date when it arrives. `key_length` 0: `key` is a C string.
  */
 REDLOCK_EXPORT redlock_status redlock_inspect(redlock_client *client, const char *key,
                                               size_t key_length, redlock_inspect_cb *on_view,

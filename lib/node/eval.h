@@ -26,6 +26,7 @@ struct eval {
 static inline bool eval_takes_text(struct eval *eval, struct uplink *uplink, uint32_t index) {
     uint32_t script = UINT32_C(1) << eval->script;
     bool lacks = (uplink->lacks & script) != 0;
+    uplink->context->scripts_called |= script;
     uplink->lacks &= ~script;
     eval->texted |= (uint32_t)lacks << index;
     return lacks;

@@ -185,6 +185,7 @@ static bool ask_beat(struct guard *guard, uint64_t now) {
     snprintf(first, sizeof(first), "%" PRIu64, trust->first_us);
     beat->eval.texted = 0;
     bool with_text = eval_takes_text(&beat->eval, guard->uplink, 0);
+    guard->has_sent_text |= with_text;
     const char *command = with_text ? "EVAL" : "EVALSHA";
     const char *script = with_text ? script_text(SCRIPT_BEAT) : script_sha(SCRIPT_BEAT);
     /* Trust: the script compares the marker with what we know, and begins it anew if it differs. */
@@ -210,7 +211,7 @@ void guard_connected(struct guard *guard, uint64_t now) {
     guard->sound_until = 0;
     guard->has_counted = false;
     guard->unbeaten = 0;
-    guard->is_role_beaten = false;
+    guard->is_role_beaten = guard->has_sent_text = false;
     record_beat(guard, now);
     trust_connected(&guard->trust);
     if (!ask_info(guard, GUARD_SERVER, "server", now) || !ask_role(guard, now) ||

@@ -67,6 +67,7 @@ struct guard {
     uint64_t beaten_at;     /* the time at which the last beat was sent */
     uint64_t gap;           /* the longest time until a keep-alive follows it */
     uint32_t unbeaten;      /* number of rounds since then */
+    bool has_sent_text;     /* a beat on this connection carried the script's text */
     uint64_t asked_role_at; /* the time at which the role was last asked for */
     bool is_role_beaten;    /* the last beat on this connection reported the role */
     char why[192];          /* the text of guard_why */

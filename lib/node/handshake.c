@@ -1,13 +1,13 @@
 /*
- * The happy path: handshake_begin queues all steps in order; each reply takes one off steps_left,
- * and the last one calls on_done.
+ * The happy path: handshake_begin and handshake_ask_scripts queue all steps in order; each reply
+ * takes one off steps_left, and the last one calls on_done.
  *
  * Failures: a refused AUTH or SELECT is fatal: on_refusal reports it, and the step is never
  * completed, so on_done is never called. Any other refused step is completed, since old servers and
  * narrow ACLs may refuse it. on_refusal still reports the refusal if it may be the cause of the
- * connection's end (the server is loading), or if an operator must act; a script that was not
- * loaded goes with its first call instead. Without memory the connection is closed. NULL replies at
- * the end of the connection are ignored: io/net.h notifies the connection's owner of the end.
+ * connection's end (the server is loading), or if an operator must act; a script that was not found
+ * goes with its first call. Without memory the connection is closed. NULL replies at the end of the
+ * connection are ignored: io/net.h notifies the connection's owner of the end.
  */
 #include "node/handshake.h"
 
@@ -15,14 +15,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-
-/* The handshake being queued, and its connection. */
-struct course {
-    struct handshake *handshake;
-    struct conn *conn;
-    struct bytes *scratch;
-    uint64_t now;
-};
 
 /*
  * Returns whether to report a refusal to the listener. An ACL that forbids a useful step is the
@@ -35,14 +27,36 @@ static bool is_of_weight(enum handshake_need need, const struct reply *reply) {
             !reply_is_forbidden(reply));
 }
 
+#define WORDS(...)                                                                                 \
+    sizeof((const char *[]){__VA_ARGS__}) / sizeof(const char *), (const char *[]) {               \
+        __VA_ARGS__                                                                                \
+    }
+
+/* Sends the command of a step. Returns false if the connection is ending, or without memory. */
+static bool send_step(struct handshake_step *step, uint64_t now, unsigned count,
+                      const char *const *words) {
+    const struct handshake *handshake = step->handshake;
+    struct bytes *scratch = &handshake->context->scratch;
+    bytes_clear(scratch);
+    command_words(scratch, count, words);
+    step->request.sent_at = now;
+    step->request.length = scratch->length;
+    if (scratch->failed) {
+        conn_close(handshake->conn, "out of memory");
+        return false;
+    }
+    /* It fails only when out of memory: then it has ended the connection. */
+    return conn_send(handshake->conn, &step->request, scratch->data, scratch->length);
+}
+
 static void on_step_reply(struct conn_request *request, void *owner, const struct reply *reply) {
-    const struct handshake_step *step = (struct handshake_step *)request;
+    struct handshake_step *step = (struct handshake_step *)request;
     struct handshake *handshake = step->handshake;
     if (reply == NULL) {
         return;
     }
-    if (reply->type == REPLY_ERROR && step->script != SCRIPT_NONE) { /* its call carries the text */
-        handshake->listener->on_script_refused(owner, step->script);
+    if (reply->type != REPLY_ERROR && step->script != SCRIPT_NONE) {
+        handshake->listener->on_script_found(owner, step->script);
     }
     if (reply->type == REPLY_ERROR && is_of_weight(step->need, reply)) {
         bool is_fatal = step->need == HANDSHAKE_REQUIRED;
@@ -56,81 +70,78 @@ static void on_step_reply(struct conn_request *request, void *owner, const struc
     }
 }
 
-static bool add_step(const struct course *course, enum handshake_need need, unsigned count,
-                     const char *const *words) {
-    struct handshake *handshake = course->handshake;
+static bool add_step(struct handshake *handshake, enum handshake_need need, uint64_t now,
+                     unsigned count, const char *const *words) {
     struct handshake_step *step = &handshake->steps[handshake->steps_left];
-    bytes_clear(course->scratch);
-    command_words(course->scratch, count, words);
     *step = (struct handshake_step){
-        .request = {.on_reply = on_step_reply,
-                    .sent_at = course->now,
-                    .length = course->scratch->length,
-                    .load_class = LOAD_OWN},
+        .request = {.on_reply = on_step_reply, .load_class = LOAD_OWN},
         .handshake = handshake,
         .need = need,
         .script = SCRIPT_NONE,
     };
-    if (course->scratch->failed) {
-        conn_close(course->conn, "out of memory");
+    if (!send_step(step, now, count, words)) {
         return false;
-    }
-    if (!conn_send(course->conn, &step->request, course->scratch->data, course->scratch->length)) {
-        return false; /* out of memory: conn_send has ended the connection */
     }
     handshake->steps_left++;
     return true;
 }
 
-#define WORDS(...)                                                                                 \
-    sizeof((const char *[]){__VA_ARGS__}) / sizeof(const char *), (const char *[]) {               \
-        __VA_ARGS__                                                                                \
-    }
-
-static bool log_in(const struct course *course, const struct uri *uri) {
+static bool log_in(struct handshake *handshake, const struct uri *uri, uint64_t now) {
     if (uri->user != NULL) {
-        return add_step(course, HANDSHAKE_REQUIRED, WORDS("AUTH", uri->user, uri->password));
+        return add_step(handshake, HANDSHAKE_REQUIRED, now,
+                        WORDS("AUTH", uri->user, uri->password));
     }
     return uri->password == NULL ||
-           add_step(course, HANDSHAKE_REQUIRED, WORDS("AUTH", uri->password));
+           add_step(handshake, HANDSHAKE_REQUIRED, now, WORDS("AUTH", uri->password));
 }
 
-static bool select_db(const struct course *course, uint32_t db) {
+static bool select_db(struct handshake *handshake, uint32_t db, uint64_t now) {
     char number[12];
     snprintf(number, sizeof(number), "%" PRIu32, db);
-    return db == 0 || add_step(course, HANDSHAKE_REQUIRED, WORDS("SELECT", number));
+    return db == 0 || add_step(handshake, HANDSHAKE_REQUIRED, now, WORDS("SELECT", number));
 }
 
-static bool introduce(const struct course *course, const char *name) {
-    return (name[0] == '\0' ||
-            add_step(course, HANDSHAKE_OPTIONAL, WORDS("CLIENT", "SETNAME", name))) &&
-           add_step(course, HANDSHAKE_OPTIONAL,
+static bool introduce(struct handshake *handshake, enum handshake_purpose purpose, uint64_t now) {
+    const char *name = handshake->context->name;
+    if (name[0] != '\0' &&
+        !add_step(handshake, HANDSHAKE_OPTIONAL, now, WORDS("CLIENT", "SETNAME", name))) {
+        return false;
+    }
+    /* One connection with the library's name is enough; the other needs a step that is answered. */
+    if (purpose == HANDSHAKE_FOR_MESSAGES) {
+        return add_step(handshake, HANDSHAKE_OPTIONAL, now, WORDS("CLIENT", "ID"));
+    }
+    return add_step(handshake, HANDSHAKE_OPTIONAL, now,
                     WORDS("CLIENT", "SETINFO", "LIB-NAME", "libredlock")) &&
-           add_step(course, HANDSHAKE_OPTIONAL,
+           add_step(handshake, HANDSHAKE_OPTIONAL, now,
                     WORDS("CLIENT", "SETINFO", "LIB-VER", redlock_version()));
 }
 
-static void load_scripts(const struct course *course) {
-    bool has_room = true;
-    for (unsigned i = 0; i < SCRIPT_COUNT && has_room; i++) {
-        struct handshake_step *step = &course->handshake->steps[course->handshake->steps_left];
-        if (script_infos[i].is_loaded) {
-            const char *text = script_text((enum script)i);
-            has_room = add_step(course, HANDSHAKE_USEFUL, WORDS("SCRIPT", "LOAD", text));
-            step->script = (enum script)i;
-        }
+void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
+                     struct context *context, enum handshake_purpose purpose, struct conn *conn,
+                     const struct uri *uri, uint64_t now) {
+    bool is_for_commands = purpose == HANDSHAKE_FOR_COMMANDS; /* channels belong to no database */
+    handshake->listener = listener;
+    handshake->context = context;
+    handshake->conn = conn;
+    handshake->steps_left = 0;
+    if (log_in(handshake, uri, now) && (!is_for_commands || select_db(handshake, uri->db, now))) {
+        introduce(handshake, purpose, now);
     }
 }
 
-void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
-                     enum handshake_purpose purpose, struct conn *conn, const struct uri *uri,
-                     const char *name, struct bytes *scratch, uint64_t now) {
-    struct course course = {handshake, conn, scratch, now};
-    bool is_for_commands = purpose == HANDSHAKE_FOR_COMMANDS; /* channels belong to no database */
-    handshake->listener = listener;
-    handshake->steps_left = 0;
-    if (log_in(&course, uri) && (!is_for_commands || select_db(&course, uri->db)) &&
-        introduce(&course, name) && is_for_commands) {
-        load_scripts(&course);
+void handshake_ask_scripts(struct handshake *handshake, uint64_t now) {
+    uint32_t called = handshake->context->scripts_called;
+    bool has_room = true;
+    for (unsigned i = 0; i < SCRIPT_COUNT && has_room; i++) {
+        enum script_delivery delivery = script_infos[i].delivery;
+        bool is_called = (called >> i & 1) != 0;
+        if (delivery == SCRIPT_TRIED || (delivery == SCRIPT_TEXTED && !is_called)) {
+            continue;
+        }
+        struct handshake_step *step = &handshake->steps[handshake->steps_left];
+        has_room = add_step(handshake, HANDSHAKE_USEFUL, now,
+                            WORDS("EVALSHA", script_sha((enum script)i), "0"));
+        step->script = (enum script)i;
     }
 }

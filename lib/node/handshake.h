@@ -1,20 +1,22 @@
 /*
  * The first commands on each connection, queued all at once: AUTH, SELECT, CLIENT SETNAME, CLIENT
- * SETINFO, SCRIPT LOAD; without SELECT and SCRIPT LOAD on a connection that is for messages only.
- * Replies come in order, so other commands may follow at once.
+ * SETINFO, and a question for each script that the client will soon need, whether the server has
+ * it: a call without keys, by SHA-1. A connection that is for messages only needs neither SELECT
+ * nor scripts, and gets CLIENT ID in place of SETINFO. Replies come in order, so other commands may
+ * follow at once.
  */
 #ifndef REDLOCK_HANDSHAKE_H
 #define REDLOCK_HANDSHAKE_H
 
-#include "base/bytes.h"
 #include "core/uri.h"
 #include "io/net.h"
+#include "node/context.h"
 #include "wire/script.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* AUTH, SELECT, CLIENT SETNAME, CLIENT SETINFO twice, SCRIPT LOAD of all scripts at the most. */
+/* AUTH, SELECT, CLIENT SETNAME, CLIENT SETINFO twice, a question for each script at the most. */
 #define HANDSHAKE_STEPS_MAX (5 + SCRIPT_COUNT)
 
 /* The purpose of a connection. */
@@ -33,7 +35,7 @@ struct handshake_step {
     struct conn_request request;
     struct handshake *handshake;
     enum handshake_need need;
-    enum script script; /* the script that the step loads, or SCRIPT_NONE */
+    enum script script; /* the script that the step asks for, or SCRIPT_NONE */
 };
 
 /* Callbacks to the owner of the connection, from replies. */
@@ -45,22 +47,30 @@ struct handshake_listener {
      * the cause. `is_fatal`: the step was required, so the connection is useless.
      */
     void (*on_refusal)(void *owner, const struct reply *reply, bool is_fatal);
-    /* The server has refused to load a script: its first call must carry the text. */
-    void (*on_script_refused)(void *owner, enum script script);
+    /* The server has a script: calls need not carry the text. */
+    void (*on_script_found)(void *owner, enum script script);
 };
 
 struct handshake {
     const struct handshake_listener *listener;
+    struct context *context;
+    struct conn *conn;
     unsigned steps_left; /* number of steps not completed */
     struct handshake_step steps[HANDSHAKE_STEPS_MAX];
 };
 
 /*
- * Queues the handshake on a connection, whose owner is passed to the callbacks of `listener`.
- * `name`, the client's, may be "". Overwrites `scratch`. Closes the connection when out of memory.
+ * Queues the first steps on a connection, whose owner is passed to the callbacks of `listener`.
+ * Overwrites the context's scratch, now and in replies. Closes the connection when out of memory.
  */
 void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
-                     enum handshake_purpose purpose, struct conn *conn, const struct uri *uri,
-                     const char *name, struct bytes *scratch, uint64_t now);
+                     struct context *context, enum handshake_purpose purpose, struct conn *conn,
+                     const struct uri *uri, uint64_t now);
+
+/*
+ * Queues the last steps: the questions for the usual scripts, and for those that the client has
+ * called on any connection.
+ */
+void handshake_ask_scripts(struct handshake *handshake, uint64_t now);
 
 #endif

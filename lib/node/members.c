@@ -289,8 +289,12 @@ static bool is_unknown(const struct node *node) {
     return !uplink_is_known(&node->uplink);
 }
 
-static bool knows_all(const struct members *members) {
+static bool has_found_all(const struct members *members) {
     return nodes_where(members, is_unknown) == 0;
+}
+
+static bool is_new(const struct node *node) {
+    return uplink_is_new(&node->uplink);
 }
 
 static bool is_ready(const struct node *node) {
@@ -302,9 +306,19 @@ static bool can_ask_quorum(const struct members *members) {
     return include_quorum(members, nodes_where(members, is_ready));
 }
 
+/*
+ * A try before the handshake has found the scripts would have to carry their texts. The nodes that
+ * still connect when a quorum is UP take the commands of the try, and need not be waited for.
+ */
+static bool may_begin(const struct members *members) {
+    return members->are_found &&
+           (members_have_quorum(members) || nodes_where(members, is_new) == 0);
+}
+
 bool members_look(struct members *members) {
     bool was_known = members->are_known;
-    members->are_known = was_known || knows_all(members);
+    members->are_found |= has_found_all(members);
+    members->are_known |= may_begin(members);
     return members->are_known && !was_known;
 }
 
@@ -392,7 +406,8 @@ static void start_nodes(struct members *members, uint32_t mask) {
         channel_want(&node->channel, members->is_listening);
     }
     /* Redlock: a quorum is enough; a try waits only for nodes that it cannot do without. */
-    members->are_known = knows_all(members) || can_ask_quorum(members);
+    members->are_found = has_found_all(members) || can_ask_quorum(members);
+    members->are_known = may_begin(members);
 }
 
 void members_start(struct members *members) {

@@ -38,10 +38,11 @@ struct members {
     uint64_t changed_at;    /* the start of the change */
     bool is_listening;      /* the nodes keep channels */
     uint64_t needed_at;     /* is_listening: the time at which a request last needed them */
+    bool are_found; /* no node is looking up its name, or has addresses left, in its first attempt;
+                       or a quorum of each list had neither when the latest nodes began */
     /*
-     * First tries need not be held back: no node is still looking up its name, or has addresses
-     * left, in its first attempt; or a quorum of each list could be asked when the latest nodes
-     * began to connect; or the nodes have had their time.
+     * First tries need not be held back: the nodes are found, and a quorum of each list is UP, or
+     * every first attempt is over; or the nodes have had their time.
      */
     bool are_known;
     uint32_t cursor; /* the start of the search for a free index: indexes are reused late */

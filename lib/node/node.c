@@ -154,6 +154,9 @@ static void on_uplink_up(struct uplink *uplink) {
     channel_command_up(&node->channel);
     retry_releases(node);
     node->listener->on_up(node->listener_arg);
+    if (guard_counts(&node->guard)) { /* the first beat was answered before the handshake's end */
+        node->listener->on_sound(node->listener_arg);
+    }
 }
 
 static void on_uplink_down(struct uplink *uplink, uint64_t now) {
@@ -202,6 +205,9 @@ void node_complain(struct node *node, const struct reply *reply) {
 /* ---- the guard ---- */
 
 void node_send_beat(struct node *node, uint64_t now) {
+    if (uplink_is_new(&node->uplink) && !node->guard.has_sent_text) {
+        node->uplink.lacks |= UINT32_C(1) << SCRIPT_BEAT; /* send the text, whether known or not */
+    }
     guard_beat(&node->guard, now);
     channel_probe(&node->channel, now);
 }
@@ -213,7 +219,9 @@ static void on_guard_identity(struct guard *guard) {
 
 static void on_guard_sound(struct guard *guard) {
     const struct node *node = node_of(guard->uplink);
-    node->listener->on_sound(node->listener_arg);
+    if (node_is_up(node)) { /* otherwise when it comes UP */
+        node->listener->on_sound(node->listener_arg);
+    }
 }
 
 bool node_refuses(const struct node *node) {

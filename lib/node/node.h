@@ -126,17 +126,20 @@ static inline redlock_vote node_vote_unsent(const struct node *node) {
 /* The most commands between two beats: a server may need long for what is sent in an instant. */
 #define NODE_UNBEATEN_MAX 4096
 
-/* Sends a beat to an UP node, and a probe on its channel if one is due. */
+/* Sends a beat to a node that takes commands, and a probe on its channel if one is due. */
 void node_send_beat(struct node *node, uint64_t now);
 
 /*
  * Sends a beat ahead of a command whose vote needs one, unless the last one was sent less than a
- * second ago. Very many commands need one in any case.
+ * second ago. Very many commands need one in any case, and so does the first command on a
+ * connection that is not UP.
  */
 static inline void node_beat(struct node *node, uint64_t now) {
     bool is_due = ++node->guard.unbeaten > NODE_UNBEATEN_MAX ||
                   nanos_sub(now, node->guard.beaten_at) >= GUARD_BEAT_NANOS;
-    if (is_due && node_is_up(node)) {
+    /* The answer whether the server knows the first beat's script may come after the command's. */
+    bool is_unsure = uplink_is_new(&node->uplink) && !node->guard.has_sent_text;
+    if ((is_due || is_unsure) && uplink_takes_commands(&node->uplink)) {
         node_send_beat(node, now);
     }
 }
@@ -150,11 +153,8 @@ static inline void node_beat(struct node *node, uint64_t now) {
 
 /* Returns whether requests need not wait for the node (uplink_admits). */
 static inline bool node_admits(const struct node *node) {
-    /* No beat follows the first one before the node is UP. */
-    bool is_unbeaten =
-        node->uplink.state == UPLINK_CONNECTING && node->guard.unbeaten >= NODE_UNBEATEN_MAX;
     uint32_t most = channel_is_opening(&node->channel) ? NODE_OPENING_MAX : UINT32_MAX;
-    return !is_unbeaten && uplink_admits(&node->uplink, most);
+    return uplink_admits(&node->uplink, most);
 }
 
 /* Warns, once, of an UP node whose answers take more than half of the time that they may take. */

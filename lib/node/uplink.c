@@ -268,34 +268,41 @@ static void on_handshake_refusal(void *owner, const struct reply *reply, bool is
     }
 }
 
-static void on_script_refused(void *owner, enum script script) {
+static void on_script_found(void *owner, enum script script) {
     struct uplink *uplink = owner;
-    uplink->lacks |= UINT32_C(1) << script;
+    uplink->lacks &= ~(UINT32_C(1) << script);
 }
 
 static const struct handshake_listener handshake_listener = {
     .on_done = on_handshake_done,
     .on_refusal = on_handshake_refusal,
-    .on_script_refused = on_script_refused,
+    .on_script_found = on_script_found,
 };
 
 /* ---- connecting ---- */
 
-/* Returns the mask of the scripts that the handshake does not load. */
-static uint32_t scripts_not_loaded(void) {
+/* Returns the mask of the scripts that a server has to be found to have. */
+static uint32_t scripts_not_tried(void) {
     uint32_t mask = 0;
     for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
-        mask |= (uint32_t)!script_infos[i].is_loaded << i;
+        mask |= (uint32_t)(script_infos[i].delivery != SCRIPT_TRIED) << i;
     }
     return mask;
 }
 
 static void greet(struct uplink *uplink) {
     struct context *context = uplink->context;
-    uplink->lacks = scripts_not_loaded();
-    handshake_begin(&uplink->handshake, &handshake_listener, uplink->purpose, uplink->conn,
-                    &uplink->uri, context->name, &context->scratch, uplink->state_since);
+    uplink->lacks = scripts_not_tried();
+    handshake_begin(&uplink->handshake, &handshake_listener, context, uplink->purpose, uplink->conn,
+                    &uplink->uri, uplink->state_since);
     uplink->listener->on_connecting(uplink, uplink->state_since);
+    if (uplink->purpose == HANDSHAKE_FOR_COMMANDS) {
+        /*
+         * Last, so that the uplink comes UP only after the answer to the guard's first beat: if the
+         * server lacked the script, the beat has been sent again by then, ahead of any command.
+         */
+        handshake_ask_scripts(&uplink->handshake, uplink->state_since);
+    }
     wake_at(uplink, nanos_add(uplink->state_since, uplink_stall_timeout(uplink)));
     context_wake(context);
 }

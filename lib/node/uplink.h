@@ -104,10 +104,14 @@ void uplink_stop(struct uplink *uplink, const char *why);
 /* Frees the timer and the strings, after uplink_stop or uplink_init; accepts a struct of zeros. */
 void uplink_finish(struct uplink *uplink);
 
+/* Returns whether the uplink connects for the first time, and takes commands already. */
+static inline bool uplink_is_new(const struct uplink *uplink) {
+    return uplink->state == UPLINK_CONNECTING && uplink->disconnected == 0;
+}
+
 /* Returns whether commands of locks are sent: the uplink is UP, or connects for the first time. */
 static inline bool uplink_takes_commands(const struct uplink *uplink) {
-    return uplink->state == UPLINK_UP ||
-           (uplink->state == UPLINK_CONNECTING && uplink->disconnected == 0);
+    return uplink->state == UPLINK_UP || uplink_is_new(uplink);
 }
 
 /*

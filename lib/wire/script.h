@@ -26,6 +26,8 @@
  * this key's queue not finished: call PASS at once to go on.
  *
  * A value is a token, or a token, '/' and the owner's label.
+ *
+ * Called without keys, any script but PROBE does nothing, and answers with an empty string.
  */
 #ifndef REDLOCK_WIRE_SCRIPT_H
 #define REDLOCK_WIRE_SCRIPT_H
@@ -115,14 +117,21 @@ enum script {
  */
 #define SCRIPT_MAX_KEYS 64
 
+/* How a server gets a script that it may lack. */
+enum script_delivery {
+    SCRIPT_TEXTED, /* the first call on a connection carries the text */
+    SCRIPT_ASKED,  /* likewise, unless the handshake has found the script there */
+    SCRIPT_TRIED   /* calls go by SHA-1, and again with the text: no other command waits for them */
+};
+
 /* The form of a script's calls and answers, and how its calls are handled. */
 struct script_info {
     /* keys beside a lock's key: c: counter, r: readers, w: intent of a waiting writer */
     const char *keys;
-    bool by_lock;      /* whether arguments and items are per lock, not per key */
-    bool is_loaded;    /* whether the handshake loads the script; if not, the first call sends it */
-    bool takes;        /* whether the script may create a key */
-    bool counts;       /* whether the script answers y<n> for a fenced lock */
+    enum script_delivery delivery; /* until this client has called the script */
+    bool by_lock;                  /* whether arguments and items are per lock, not per key */
+    bool takes;                    /* whether the script may create a key */
+    bool counts;                   /* whether the script answers y<n> for a fenced lock */
     bool reports_free; /* whether the script looks at all permits of a semaphore and reports the
                           free ones */
     bool stays;        /* whether the TTL is the time for which a released key stays */

@@ -317,6 +317,33 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
     }
 }
 
+/* The masters are durable: their answers count, after a heartbeat whose script they lack. */
+static void a_question_may_come_before_the_connection(void **state) {
+    struct fixture *f = *state;
+    char text[FIVE][64];
+    const char *uris[FIVE];
+
+    for (size_t i = 0; i < FIVE; i++) {
+        snprintf(text[i], sizeof(text[i]), "%s?durable=yes", masters_uris(f->masters)[i]);
+        uris[i] = text[i];
+    }
+    redlock_options options = patient_options(f, uris, FIVE);
+    options.guards = REDLOCK_GUARDS_ON;
+    assert_int_equal(look(f, create_client(f, &options)).status, REDLOCK_OK);
+    assert_int_equal(check_fence(f, create_client(f, &options), 1), REDLOCK_OK);
+}
+
+/* A question that nobody can answer yet ends with the time that nodes have to connect. */
+static void a_question_to_nobody_ends(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+
+    freeze_masters(f, 0, FIVE);
+    options.stall_timeout_ms = 100;
+    assert_int_equal(look(f, create_client(f, &options)).status, REDLOCK_ENOQUORUM);
+    thaw_masters(f, 0, FIVE);
+}
+
 /* --------------------------------------------------------------------------------------- fences */
 
 static void the_newest_fence_is_known(void **state) {
@@ -508,6 +535,8 @@ int main(void) {
         ON_FIVE_MASTERS(a_minority_need_not_answer),
         ON_FIVE_MASTERS(who_is_not_trusted_does_not_count),
         ON_FIVE_MASTERS(scripts_that_were_forgotten_cost_nothing),
+        ON_FIVE_MASTERS(a_question_may_come_before_the_connection),
+        ON_FIVE_MASTERS(a_question_to_nobody_ends),
         ON_FIVE_MASTERS(the_newest_fence_is_known),
         ON_FIVE_MASTERS(fences_of_one_range_are_newest_together),
         ON_FIVE_MASTERS(a_ruined_counter_is_no_answer),

@@ -36,7 +36,7 @@ static void set_stage(struct fixture *f, struct stage *stage) {
 }
 
 static void hold_scripts(struct stage *stage) {
-    proxies_hold_requests(stage->proxies, 0, FIVE, "EVALSHA");
+    proxies_hold_requests(stage->proxies, 0, FIVE, ANY_SCRIPT);
 }
 
 static void pass_all(struct stage *stage) {
@@ -102,7 +102,7 @@ static void closed_while_it_asks_why_it_was_denied(void **state) {
     rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
     hold_scripts(&stage);
     call = begin_acquire(f, stage.client, &stage.request);
-    wait_arrived(f, stage.proxies[4], "EVALSHA", 1);
+    wait_arrived(f, stage.proxies[4], ANY_SCRIPT, 1);
     member = begin_close(f, stage.client);
     pass_all(&stage);
     wait_closed(f, member);
@@ -134,7 +134,7 @@ static void closed_while_it_renews(void **state) {
     hold_for(f, stage.client, &stage.request);
     hold_scripts(&stage);
     pass_time(20000); /* 1/3 of the TTL */
-    wait_arrived(f, stage.proxies[4], "EVALSHA", 1);
+    wait_arrived(f, stage.proxies[4], ANY_SCRIPT, 1);
     member = begin_close(f, stage.client);
     pass_all(&stage);
     wait_closed(f, member);
@@ -337,7 +337,7 @@ static void a_lock_released_by_the_close_may_be_released(void **state) {
     stage.request.key = KEY "2";
     stage.request.on_lost = NULL;
     held = hold_for(f, stage.client, &stage.request);
-    proxy_hold_requests(stage.proxies[0], "EVALSHA");
+    proxy_hold_requests(stage.proxies[0], ANY_SCRIPT);
     member = begin_close(f, stage.client);
     run_until(f, has_one_node_to_wait_for, stage.client, "all but one node have released");
     run_turns(f, 3);
@@ -400,7 +400,7 @@ static void handles_may_be_asked_until_on_closed(void **state) {
                 ->lock;
     }
     wait_all_ended(f, "all are held");
-    proxy_hold_requests(stage.proxies[0], "EVALSHA");
+    proxy_hold_requests(stage.proxies[0], ANY_SCRIPT);
     member = begin_close(f, stage.client);
     run_until(f, has_one_node_to_wait_for, stage.client, "all but one node have released");
     run_turns(f, 3);
@@ -818,7 +818,7 @@ static void canceled_while_it_asks_why_it_was_denied(void **state) {
     rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
     hold_scripts(&stage);
     call = begin_acquire(f, stage.client, &stage.request);
-    wait_arrived(f, stage.proxies[4], "EVALSHA", 1);
+    wait_arrived(f, stage.proxies[4], ANY_SCRIPT, 1);
     if (call->ended == 0) {
         assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
     }

@@ -165,11 +165,11 @@ static void a_retry_survives_the_loss_of_a_release(void **state) {
     struct call *call;
 
     rival_takes(f, 0, 3, KEY, LONG_TTL_MS);
-    proxy_hold_requests(detour.proxies[4], "EVALSHA");
+    proxy_hold_requests(detour.proxies[4], ANY_SCRIPT);
     request.wait_ms = REDLOCK_FOREVER;
     request.retries = UINT32_MAX;
     call = begin_acquire(f, detour.client, &request);
-    wait_arrived(f, detour.proxies[4], "EVALSHA", 1);
+    wait_arrived(f, detour.proxies[4], ANY_SCRIPT, 1);
     wait_executed(f, 4, "set", 1);
     proxy_strand(detour.proxies[4]); /* held requests stay in flight */
     rival_frees(f, 0, 3, KEY);
@@ -340,9 +340,9 @@ static void an_extension_does_not_revive_a_lock(void **state) {
     struct call *call;
 
     wait_holders(f, KEY, 5);
-    proxies_hold_requests(detour.proxies, 0, FIVE, "EVALSHA");
+    proxies_hold_requests(detour.proxies, 0, FIVE, ANY_SCRIPT);
     call = begin_extend(f, lock, LONG_TTL_MS);
-    wait_arrived(f, detour.proxies[0], "EVALSHA", 1);
+    wait_arrived(f, detour.proxies[0], ANY_SCRIPT, 1);
     rival_takes(f, 0, 5, KEY, LONG_TTL_MS);
     rival_frees(f, 0, 5, KEY);
     proxies_pass_requests(detour.proxies, 0, FIVE);
@@ -365,7 +365,7 @@ static void a_retried_extension_creates_nothing(void **state) {
     proxies_hold_replies(detour.proxies, 0, FIVE);
     struct call *call = begin_extend(f, lock, 0);
     for (size_t i = 0; i < FIVE; i++) {
-        wait_arrived(f, detour.proxies[i], "EVALSHA", 1);
+        wait_arrived(f, detour.proxies[i], ANY_SCRIPT, 1);
     }
     assert_int_equal(await_without(f, &detour, FIVE, call), REDLOCK_ENOQUORUM);
     proxies_pass_replies(detour.proxies, 0, FIVE);
@@ -387,9 +387,9 @@ static void a_release_overtakes_an_extension(void **state) {
     struct call *release;
 
     wait_holders(f, KEY, 5);
-    proxies_hold_requests(detour.proxies, 0, FIVE, "EVALSHA");
+    proxies_hold_requests(detour.proxies, 0, FIVE, ANY_SCRIPT);
     extension = begin_extend(f, lock, LONG_TTL_MS);
-    wait_arrived(f, detour.proxies[4], "EVALSHA", 1);
+    wait_arrived(f, detour.proxies[4], ANY_SCRIPT, 1);
     release = begin_release(f, lock);
     assert_int_equal(await(f, extension), REDLOCK_ECANCELED);
     proxies_pass_requests(detour.proxies, 0, FIVE);
@@ -404,9 +404,9 @@ static void a_release_overtakes_the_watchdog(void **state) {
     redlock_lock *lock = hold_renewed(f, detour.client, KEY, 60000, &loss);
     struct call *release;
 
-    proxies_hold_requests(detour.proxies, 0, FIVE, "EVALSHA");
+    proxies_hold_requests(detour.proxies, 0, FIVE, ANY_SCRIPT);
     pass_time(20000); /* 1/3 of the TTL */
-    wait_arrived(f, detour.proxies[4], "EVALSHA", 1);
+    wait_arrived(f, detour.proxies[4], ANY_SCRIPT, 1);
     release = begin_release(f, lock);
     proxies_pass_requests(detour.proxies, 0, FIVE);
     assert_int_equal(await(f, release), REDLOCK_OK);
@@ -425,7 +425,7 @@ static void a_renewal_that_lands_after_the_release_does_nothing(void **state) {
     proxies_hold_requests(detour.proxies, 0, FIVE, NULL);
     extension = begin_extend(f, lock, LONG_TTL_MS);
     for (size_t i = 0; i < FIVE; i++) {
-        wait_arrived(f, detour.proxies[i], "EVALSHA", 1);
+        wait_arrived(f, detour.proxies[i], ANY_SCRIPT, 1);
     }
     for (size_t i = 0; i < FIVE; i++) {
         proxy_strand(detour.proxies[i]);
@@ -465,9 +465,9 @@ static void a_node_that_reports_late_is_topped_up_too(void **state) {
 
     wait_holders(f, KEY, 5);
     rival_frees(f, 4, 5, KEY);
-    proxy_hold_requests(detour.proxies[4], "EVALSHA");
+    proxy_hold_requests(detour.proxies[4], ANY_SCRIPT);
     assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
-    wait_arrived(f, detour.proxies[4], "EVALSHA", 1);
+    wait_arrived(f, detour.proxies[4], ANY_SCRIPT, 1);
     proxy_pass_requests(detour.proxies[4]);
     wait_holders(f, KEY, 5);
     assert_string_equal(value_at(f, 4, KEY), value_at(f, 0, KEY));
@@ -482,10 +482,10 @@ static void scripts_forgotten_while_a_release_is_under_way(void **state) {
     struct call *release;
 
     wait_holders(f, KEY, 5);
-    proxies_hold_requests(detour.proxies, 0, FIVE, "EVALSHA");
+    proxies_hold_requests(detour.proxies, 0, FIVE, ANY_SCRIPT);
     release = begin_release(f, lock);
     for (size_t i = 0; i < FIVE; i++) {
-        wait_arrived(f, detour.proxies[i], "EVALSHA", 1);
+        wait_arrived(f, detour.proxies[i], ANY_SCRIPT, 1);
     }
     send_to(f, 0, 5, "SCRIPT FLUSH");
     proxies_pass_requests(detour.proxies, 0, FIVE);
@@ -522,9 +522,9 @@ static void a_release_lost_with_its_connection_is_sent_again(void **state) {
     redlock_lock *lock = hold(f, detour.client, KEY, LONG_TTL_MS);
 
     wait_holders(f, KEY, 5);
-    proxy_hold_requests(detour.proxies[0], "EVALSHA");
+    proxy_hold_requests(detour.proxies[0], ANY_SCRIPT);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    wait_arrived(f, detour.proxies[0], "EVALSHA", 1);
+    wait_arrived(f, detour.proxies[0], ANY_SCRIPT, 1);
     wait_holders(f, KEY, 1);
     proxy_cut(detour.proxies[0]);
     proxy_pass_requests(detour.proxies[0]);
@@ -728,11 +728,11 @@ static void releases_of_a_turn_travel_together_whatever_the_keys_length(void **s
 static struct call *end_before_votes(struct fixture *f, size_t from, size_t to) {
     struct detour detour = take_detour(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
-    size_t scripts = proxy_arrived(detour.proxies[0], "EVALSHA");
+    size_t scripts = proxy_arrived(detour.proxies[0], ANY_SCRIPT);
     struct call *call;
 
     proxies_hold_replies(detour.proxies, from, to);
-    proxy_hold_requests(detour.proxies[0], "EVALSHA");
+    proxy_hold_requests(detour.proxies[0], ANY_SCRIPT);
     call = begin_acquire(f, detour.client, &request);
     for (size_t i = 0; i < FIVE; i++) {
         if (i < from || i >= to) {
@@ -740,7 +740,7 @@ static struct call *end_before_votes(struct fixture *f, size_t from, size_t to) 
         }
     }
     pass_time(PATIENT_MS);
-    wait_arrived(f, detour.proxies[0], "EVALSHA", scripts + 1);
+    wait_arrived(f, detour.proxies[0], ANY_SCRIPT, scripts + 1);
     for (size_t i = from; i < to; i++) {
         proxy_pass_replies(detour.proxies[i]);
         wait_answered(f, detour.client, i);

@@ -246,10 +246,11 @@ static void a_watchdog_renews_over_tls(void **state) {
 
     request.watchdog = true;
     lock = hold_for(f, client, &request);
+    size_t before = executed(f, 0, "evalsha");
     for (size_t i = 0; i < 5; i++) {
         pass_renewal(f, lock, 60000);
     }
-    wait_executed(f, 0, "evalsha", 5);
+    wait_executed(f, 0, "evalsha", before + 4); /* the first renewal carries the text */
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     wait_released(f, KEY);
 }

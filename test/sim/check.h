@@ -154,8 +154,9 @@ struct token {
     uint64_t doubtful_until[SERVERS_MAX][KEYS_MAX];
     uint32_t by_replicas; /* mask of the servers that granted it while known to be replicas */
     uint32_t by_stale; /* mask of the servers whose latest grant came when they were not trusted */
-    bool is_late[SERVERS_MAX];         /* whether a message of a closed connection set the key */
-    unsigned set_on[SERVERS_MAX];      /* connection on which the SET was sent; 0: none */
+    unsigned fresh_on[SERVERS_MAX]; /* connection of its grant, if that came when trusted; or 0 */
+    bool is_late[SERVERS_MAX];      /* whether a message of a closed connection set the key */
+    unsigned set_on[SERVERS_MAX];   /* connection on which the SET was sent; 0: none */
     unsigned released_on[SERVERS_MAX]; /* connection on which the token's latest script was sent */
 };
 

@@ -165,13 +165,28 @@ void check_granted(struct checker *checker, const struct event_base *process, un
     *by_replicas = (*by_replicas & ~(UINT32_C(1) << server)) | (uint32_t)by_replica << server;
 }
 
+static bool is_open(const struct network *network, unsigned link_number) {
+    const struct link *link = TAILQ_FIRST(&network->links);
+    while (link != NULL && link->number != link_number) {
+        link = TAILQ_NEXT(link, all_link);
+    }
+    return link != NULL && link->conn != NULL;
+}
+
 /* Trust: a heartbeat proves the state of its run; the age of trust counts from then. */
 void check_freshness(struct checker *checker, const struct event_base *process, unsigned server,
-                     uint32_t number) {
+                     uint32_t number, unsigned link_number) {
+    struct token *token = &checker->tokens[number];
+    unsigned fresh_on = token->fresh_on[server];
     uint64_t ran = checker->beat_ran[process->index][server];
     bool is_stale = checker->has_guards && checker->world->now - ran > checker->unseen;
-    uint32_t *by_stale = &checker->tokens[number].by_stale;
-    *by_stale = (*by_stale & ~(UINT32_C(1) << server)) | (uint32_t)is_stale << server;
+    /* The server is two nodes to the client, which counts the grant that the other one gave. */
+    if (is_stale && fresh_on != link_number && is_open(checker->network, fresh_on)) {
+        return;
+    }
+    uint32_t bit = UINT32_C(1) << server;
+    token->by_stale = (token->by_stale & ~bit) | (is_stale ? bit : 0);
+    token->fresh_on[server] = is_stale ? 0 : link_number;
 }
 
 /* ---- what is excused ---- */

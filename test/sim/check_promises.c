@@ -100,7 +100,7 @@ void check_delivered(struct link *link, const struct answer *answer, uint64_t se
          * for.
          */
         if (is_grant || effect->was_kept) {
-            check_freshness(checker, process, server, effect->token);
+            check_freshness(checker, process, server, effect->token, link->number);
             /*
              * A key set by the same try at the same server, under a duplicate's name, is promised
              * from then on.
@@ -130,7 +130,7 @@ void check_pushed(struct event_base *process, unsigned server, const char *text,
             .token = number, .key = key, .doubtful_until = pushed->doubtful_until};
         checker->waiting.pushed++;
         check_granted(checker, process, server, &effect, pushed->at);
-        check_freshness(checker, process, server, number);
+        check_freshness(checker, process, server, number, 0); /* a push */
         record_promise(checker, number, key, server, tempo_read(&process->clock, pushed->until));
     } while (push_next_key(&push));
 }

@@ -224,7 +224,7 @@ void check_excuse(const struct checker *checker, struct hold *hold);
 
 /* Records whether a grant that arrives now comes too long after the server's latest heartbeat. */
 void check_freshness(struct checker *checker, const struct event_base *process, unsigned server,
-                     uint32_t number);
+                     uint32_t number, unsigned link_number);
 
 /*
  * Checks that no vote counted of a replica after every client knew that it was one, nor of a server

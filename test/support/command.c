@@ -61,7 +61,9 @@ bool command_is(const struct command *command, const char *name, const char *sec
 }
 
 bool command_is_script(const struct command *command) {
-    return command_is(command, "EVALSHA", NULL) || command_is(command, "EVAL", NULL);
+    /* Without keys and arguments it only asks whether the server has the script. */
+    return command->count > 3 &&
+           (command_is(command, "EVALSHA", NULL) || command_is(command, "EVAL", NULL));
 }
 
 size_t command_keys(const struct command *command) {

@@ -33,7 +33,7 @@ void command_finish(struct command *command);
  */
 bool command_is(const struct command *command, const char *name, const char *second);
 
-/* Returns whether the command is EVALSHA or EVAL. */
+/* Returns whether the command is EVALSHA or EVAL, and more than the question for a script. */
 bool command_is_script(const struct command *command);
 
 /* Returns the number of keys of EVALSHA or EVAL; 0 for other commands. */

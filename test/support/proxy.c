@@ -29,16 +29,23 @@ struct proxy {
     char uri[40];
 };
 
-static void count_command(struct proxy *proxy, const struct command *command) {
-    char name[NAME_SIZE];
+static void name_command(const struct command *command, char name[NAME_SIZE]) {
+    if (command_is_script(command)) {
+        snprintf(name, NAME_SIZE, ANY_SCRIPT);
+    } else {
+        command_text(command, 0, name, NAME_SIZE);
+    }
+}
+
+static void count_command(struct proxy *proxy, const struct command *command,
+                          const char name[NAME_SIZE]) {
     size_t i = 0;
 
-    command_text(command, 0, name, sizeof(name));
     while (i < MOST_NAMES - 1 && proxy->tallies[i].count > 0 &&
            strcmp(proxy->tallies[i].name, name) != 0) {
         i++;
     }
-    memcpy(proxy->tallies[i].name, name, sizeof(name));
+    memcpy(proxy->tallies[i].name, name, NAME_SIZE);
     proxy->tallies[i].count++;
     if (proxy->watch != NULL) {
         proxy->watch(command, proxy->watch_arg);
@@ -49,6 +56,7 @@ static void count_command(struct proxy *proxy, const struct command *command) {
 static size_t next_message(struct lane *lane, struct evbuffer *input) {
     struct proxy *proxy = (struct proxy *)lane->span->relay;
     struct command command;
+    char name[NAME_SIZE];
     size_t size;
 
     if (lane->from == SERVER) {
@@ -58,8 +66,9 @@ static size_t next_message(struct lane *lane, struct evbuffer *input) {
         return 0;
     }
     size = command.size;
-    count_command(proxy, &command);
-    if (proxy->hold_from[0] != '\0' && command_is(&command, proxy->hold_from, NULL)) {
+    name_command(&command, name);
+    count_command(proxy, &command, name);
+    if (strcmp(proxy->hold_from, name) == 0) {
         lane->terms.holds = true;
     }
     command_finish(&command);

@@ -23,6 +23,9 @@ void proxies_create(struct fixture *f, struct proxy **proxies, const char **uris
 const char *proxy_uri(const struct proxy *proxy);
 int proxy_port(const struct proxy *proxy);
 
+/* The name of all calls of scripts, EVAL and EVALSHA, but for questions whether one is there. */
+#define ANY_SCRIPT "EVAL, EVALSHA"
+
 /*
  * Holds requests from now on, or from the next command named `from` on (NULL: from now on). New
  * connections are held as well until proxy_pass_requests.

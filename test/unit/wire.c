@@ -379,14 +379,16 @@ static void test_what_scripts_do(void **state) {
         [SCRIPT_TAKE] = true,         [SCRIPT_PERMIT] = true, [SCRIPT_RENEW_FENCED] = true,
         [SCRIPT_WRITE_FENCED] = true, [SCRIPT_QUEUE] = true,  [SCRIPT_QUEUE_SET] = true,
         [SCRIPT_QUEUE_PERMIT] = true};
-    static const bool is_loaded[SCRIPT_COUNT] = {[SCRIPT_RELEASE] = true, [SCRIPT_RENEW] = true};
+    static const enum script_delivery deliveries[SCRIPT_COUNT] = {[SCRIPT_RELEASE] = SCRIPT_ASKED,
+                                                                  [SCRIPT_QUEUE] = SCRIPT_ASKED,
+                                                                  [SCRIPT_LEAVE] = SCRIPT_ASKED,
+                                                                  [SCRIPT_BEAT] = SCRIPT_TRIED,
+                                                                  [SCRIPT_PROBE] = SCRIPT_TRIED};
     for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
         bool is_by_lock = i == SCRIPT_TAKE || i == SCRIPT_QUEUE_SET;
         assert_int_equal(script_takes((enum script)i), takes[i]);
         assert_int_equal(script_counts((enum script)i), counts[i]);
-        assert_int_equal(script_infos[i].is_loaded, is_loaded[i]);
-        /* Before a login a server ends the connection at a longer argument, and says no reason. */
-        assert_true(!is_loaded[i] || strlen(script_text((enum script)i)) <= 16384);
+        assert_int_equal(script_infos[i].delivery, deliveries[i]);
         assert_int_equal(script_items((enum script)i, 2, 5), is_by_lock ? 2 : 5);
         assert_int_equal(script_sources[i].has_channel,
                          i == SCRIPT_QUEUE || i == SCRIPT_QUEUE_SET || i == SCRIPT_SHARE_QUEUE ||

@@ -14,6 +14,9 @@
 # for it.
 #
 # NAME in @NAME@ is a C macro, #define NAME "text", in one of the headers.
+#
+# A script whose contract lists keys does nothing when it is called without any: such a call asks
+# whether the server has the script, and may need no right that the script needs.
 
 function fail(message) {
     if (!failed) {
@@ -188,6 +191,7 @@ FILENAME ~ /\.h$/ && $1 == "#define" && $3 ~ /^".*"$/ { texts[$2] = substr($3, 2
 
 FILENAME ~ /\.lua$/ {
     script = FILENAME
+    has_keys = has_keys || ($0 ~ /^-- keys: / && $0 !~ / none$/)
     if ($0 !~ /^ *(--|$)/ || needs_of($0)) {
         keep(script, $0, 0)
     }
@@ -199,6 +203,9 @@ END {
     }
     use_definition(script SUBSEP 0)
     scopes = 1
+    if (has_keys) {
+        print "if #KEYS == 0 then return '' end"
+    }
     print_file(script, 1)
     exit failed
 }
