@@ -33,7 +33,8 @@ void inspections_init(struct inspections *inspections, struct context *context,
 
 /*
  * Asks all nodes about a key, which is copied, once they are known (members.h); `fence` is the one
- * to check, for on_fence. Calls back once, from a later turn; never after REDLOCK_ENOMEM, which is returned without memory.
+ * to check, for on_fence. Calls back once, from a later turn; never after REDLOCK_ENOMEM, which is
+ * returned without memory.
  */
 redlock_status inspections_ask(struct inspections *inspections, const char *key, size_t key_length,
                                uint64_t fence, const struct inspection_listener *listener);

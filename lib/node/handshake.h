@@ -61,7 +61,7 @@ struct handshake {
 
 /*
  * Queues the first steps on a connection, whose owner is passed to the callbacks of `listener`.
- * Overwrites the context's scratch, now and in replies. Closes the connection when out of memory.
+ * Overwrites the context's scratch. Closes the connection when out of memory.
  */
 void handshake_begin(struct handshake *handshake, const struct handshake_listener *listener,
                      struct context *context, enum handshake_purpose purpose, struct conn *conn,
