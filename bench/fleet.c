@@ -81,30 +81,40 @@ static bool measure(struct fleet *fleet, enum fleet_state state) {
     return true;
 }
 
-/* The longest time that clients may keep the second connection of their wait, in s. */
-#define LINGER_MAX_S 60
+/* The longest time that clients may take to close or open connections, in s. */
+#define CONNECTIONS_MAX_S 60
 
-/* Waits until clients that waited have closed their second connections. */
-static bool rest_until_closed(const struct fleet *fleet) {
+static bool are_few(double connections, double wanted) {
+    return connections <= wanted;
+}
+
+static bool are_many(double connections, double wanted) {
+    return connections >= wanted;
+}
+
+/* Waits until there are as many connections to the first master as were measured in a state. */
+static bool await_connections(const struct fleet *fleet, enum fleet_state state,
+                              bool suffice(double connections, double wanted)) {
+    double wanted = fleet->result->connections[state];
     double connections = 0;
     double bytes;
 
-    for (unsigned i = 0; i < 2 * LINGER_MAX_S; i++) {
-        if (!crowd_rest(fleet->crowd, 0.5)) {
-            return false;
-        }
+    for (unsigned i = 0; i < 4 * CONNECTIONS_MAX_S; i++) {
         tally_connections(fleet->settings->masters, 0, &connections, &bytes);
-        if (connections <= fleet->result->connections[FLEET_IDLE]) {
+        if (suffice(connections, wanted)) {
             return true;
         }
+        if (!crowd_rest(fleet->crowd, 0.25)) {
+            return false;
+        }
     }
-    fprintf(stderr, "clients that waited still have %.0f connections after %d s\n", connections,
-            LINGER_MAX_S);
+    fprintf(stderr, "after %d s the clients have %.0f connections, not %.0f\n", CONNECTIONS_MAX_S,
+            connections, wanted);
     return false;
 }
 
 /* The counts of the new process begin at 0. */
-static bool restart(struct fleet *fleet) {
+static bool restart_idle(struct fleet *fleet) {
     struct reading reading = {0};
 
     masters_kill(fleet->settings->masters, 0);
@@ -120,14 +130,30 @@ static bool restart(struct fleet *fleet) {
     return true;
 }
 
+/* Connections for pushes are made last, but each client may ask for its key after that. */
+static bool restart_waiting(struct fleet *fleet) {
+    struct reading reading = {0};
+
+    masters_kill(fleet->settings->masters, 0);
+    reading.now_ns = clock_now_ns();
+    masters_restart(fleet->settings->masters, 0);
+    fleet->doing = "connecting again, and waiting";
+    if (!await_connections(fleet, FLEET_WAITING, are_many) || !crowd_rest(fleet->crowd, SETTLE_S)) {
+        return false;
+    }
+    fleet->result->restart_waiting = cost_since(fleet, &reading);
+    return true;
+}
+
 static bool walk(struct fleet *fleet) {
     return measure(fleet, FLEET_IDLE) && enter(fleet, CROWD_WORKING, "working") &&
            measure(fleet, FLEET_WORKING) && enter(fleet, CROWD_IDLE, "ending cycles") &&
            enter(fleet, CROWD_HOLDING, "holding") && measure(fleet, FLEET_HOLDING) &&
            enter(fleet, CROWD_IDLE, "releasing") && enter(fleet, CROWD_GUARDED, "waiting") &&
            enter(fleet, CROWD_WAITING, "waiting") && measure(fleet, FLEET_WAITING) &&
-           enter(fleet, CROWD_IDLE, "idle after waiting") && rest_until_closed(fleet) &&
-           measure(fleet, FLEET_WAITED) && restart(fleet);
+           restart_waiting(fleet) && enter(fleet, CROWD_IDLE, "idle after waiting") &&
+           await_connections(fleet, FLEET_IDLE, are_few) && measure(fleet, FLEET_WAITED) &&
+           restart_idle(fleet);
 }
 
 static void write_progress(void *arg, char *line, size_t size) {

@@ -43,7 +43,8 @@ struct fleet_cost {
 struct fleet_result {
     struct fleet_cost connecting; /* until all clients are connected */
     struct fleet_cost states[FLEET_STATES];
-    struct fleet_cost restart;             /* until all are connected again */
+    struct fleet_cost restart_waiting;     /* until all are connected again and in line */
+    struct fleet_cost restart;             /* from idle, until all are connected again */
     double connections[FLEET_STATES];      /* at the first master */
     double connection_bytes[FLEET_STATES]; /* the master's memory for a connection, mean */
     uint64_t cycles;                       /* while FLEET_WORKING was measured */

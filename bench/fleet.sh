@@ -75,7 +75,8 @@ print_fleet() {
     echo '| per client | s in all | commands | bytes in | bytes out | CPU in us |'
     echo '|---|---|---|---|---|---|'
     cost_row 'all connect' connect
-    cost_row 'the master restarts' restart
+    cost_row 'the master restarts, all wait' restart_waiting
+    cost_row 'the master restarts, all idle' restart
 }
 
 print_mixed() {

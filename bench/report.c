@@ -257,10 +257,11 @@ static json_t *fleet_to_json(const struct fleet_result *result) {
         json_object_set_new(object, names[i], state_to_json(result, i));
     }
     return merge(object,
-                 json_pack("{s:o, s:I, s:I, s:I, s:I}", "restart", cost_to_json(&result->restart),
-                           "cycles", (json_int_t)result->cycles, "skipped",
-                           (json_int_t)result->skipped, "lost", (json_int_t)result->lost, "errors",
-                           (json_int_t)result->errors));
+                 json_pack("{s:o, s:o, s:I, s:I, s:I, s:I}", "restart_waiting",
+                           cost_to_json(&result->restart_waiting), "restart",
+                           cost_to_json(&result->restart), "cycles", (json_int_t)result->cycles,
+                           "skipped", (json_int_t)result->skipped, "lost", (json_int_t)result->lost,
+                           "errors", (json_int_t)result->errors));
 }
 
 static const char *null_in_words(const char *name) {

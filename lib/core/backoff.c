@@ -26,3 +26,14 @@ uint64_t backoff_draw(uint64_t *seed, uint64_t bound) {
     }
     return NANOS_PER_MS + backoff_random(seed) % (bound - NANOS_PER_MS + 1);
 }
+
+#define PARTS 14
+
+uint64_t backoff_draw_late(uint64_t *seed, uint64_t bound) {
+    uint64_t random = backoff_random(seed);
+    /* The number of trailing zeros: 0 for half of all numbers, 1 for a quarter, ... */
+    uint64_t parts_before_last = (uint64_t)__builtin_ctzll(random | UINT64_C(1) << (PARTS - 1));
+    uint64_t part = bound / PARTS;
+    uint64_t within = part > 0 ? (random >> PARTS) % part : 0;
+    return bound - parts_before_last * part - within;
+}

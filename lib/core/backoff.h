@@ -21,4 +21,13 @@ uint64_t backoff_bound(uint64_t first, uint64_t last, uint32_t attempt);
 /* Draws a delay from 1 ms to `bound`; 1 ms if `bound` is smaller, so that no loop is hot. */
 uint64_t backoff_draw(uint64_t *seed, uint64_t bound);
 
+/*
+ * Draws a delay up to `bound` so that, of a crowd of unknown size that begins at once, few draw
+ * nearly the shortest delay of all: the first one can serve the others (Nonnenmacher and Biersack,
+ * "Scalable Feedback for Large Groups", IEEE/ACM Transactions on Networking, 1999: timers with a
+ * truncated exponential distribution). In each 14th of `bound` it is twice as likely as in the one
+ * before, which is enough for 2^14 members.
+ */
+uint64_t backoff_draw_late(uint64_t *seed, uint64_t bound);
+
 #endif

@@ -6,8 +6,9 @@
  *
  * Failures: a refused question (ACL, an error) is a fault until it is answered. A server that
  * answers READONLY is asked for its role, at most once a second, since it may answer READONLY
- * again. A beat whose script the server lacks is sent once more, with the text. Without answers the
- * trust ages until it is stale.
+ * again. A beat whose script the server lacks is sent once more: with the text or, on a connection
+ * that is not UP yet, when the script has been loaded. Without answers the trust ages until it is
+ * stale.
  */
 #include "node/guard.h"
 
@@ -211,13 +212,21 @@ void guard_connected(struct guard *guard, uint64_t now) {
     guard->sound_until = 0;
     guard->has_counted = false;
     guard->unbeaten = 0;
-    guard->is_role_beaten = guard->has_sent_text = false;
+    guard->is_role_beaten = guard->has_sent_text = guard->is_beat_due = false;
     record_beat(guard, now);
     trust_connected(&guard->trust);
     if (!ask_info(guard, GUARD_SERVER, "server", now) || !ask_role(guard, now) ||
         !ask_info(guard, GUARD_MEMORY, "memory", now) ||
         (has_beats(guard) && !ask_beat(guard, now))) {
         uplink_drop(guard->uplink, "out of memory");
+    }
+}
+
+void guard_up(struct guard *guard, uint64_t now) {
+    if (guard->is_beat_due) {
+        guard->is_beat_due = false;
+        guard_beat(guard, now);
+        context_wake(guard->uplink->context);
     }
 }
 
@@ -335,13 +344,20 @@ static void on_question_refused(struct guard *guard, enum guard_question questio
     }
 }
 
-/* Sends a beat again, with the script's text. Returns false if it was not needed, or not sent. */
+/*
+ * Sends a beat again, with the script's text, or when the handshake is over (guard_up). Returns
+ * false if that was not needed, or not possible.
+ */
 static bool send_beat_again(struct guard *guard, const struct guard_asked *asked,
                             const struct reply *reply, uint64_t now) {
     /* NOSCRIPT comes after a start or SCRIPT FLUSH, and says nothing about the marker. */
     if (asked->question != GUARD_BEAT ||
         !eval_is_asked_again(&asked->eval, guard->uplink, 0, reply)) {
         return false;
+    }
+    if (uplink_search(guard->uplink, SCRIPT_BEAT)) {
+        guard->is_beat_due = true;
+        return true;
     }
     context_wake(guard->uplink->context);
     return ask_beat(guard, now);

@@ -68,6 +68,7 @@ struct guard {
     uint64_t gap;           /* the longest time until a keep-alive follows it */
     uint32_t unbeaten;      /* number of rounds since then */
     bool has_sent_text;     /* a beat on this connection carried the script's text */
+    bool is_beat_due;       /* the first beat found no script at the server (guard_up) */
     uint64_t asked_role_at; /* the time at which the role was last asked for */
     bool is_role_beaten;    /* the last beat on this connection reported the role */
     char why[192];          /* the text of guard_why */
@@ -83,6 +84,9 @@ void guard_init(struct guard *guard, struct uplink *uplink,
 
 /* Asks all questions on a new connection, and drops the connection if one cannot be sent. */
 void guard_connected(struct guard *guard, uint64_t now);
+
+/* Sends the first beat again if the server lacked the script. For when the uplink comes UP. */
+void guard_up(struct guard *guard, uint64_t now);
 
 /*
  * Sends a beat, and asks again the questions that were refused, and for the role if beats do not

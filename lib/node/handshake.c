@@ -1,13 +1,13 @@
 /*
- * The happy path: handshake_begin and handshake_ask_scripts queue all steps in order; each reply
- * takes one off steps_left, and the last one calls on_done.
+ * The happy path: handshake_begin and handshake_ask queue all steps in order; each reply takes one
+ * off steps_left, and the last one calls on_done.
  *
  * Failures: a refused AUTH or SELECT is fatal: on_refusal reports it, and the step is never
  * completed, so on_done is never called. Any other refused step is completed, since old servers and
  * narrow ACLs may refuse it. on_refusal still reports the refusal if it may be the cause of the
- * connection's end (the server is loading), or if an operator must act; a script that was not found
- * goes with its first call. Without memory the connection is closed. NULL replies at the end of the
- * connection are ignored: io/net.h notifies the connection's owner of the end.
+ * connection's end (the server is loading), or if an operator must act; a script that is neither
+ * found nor loaded goes with its first call. Without memory the connection is closed. NULL replies
+ * at the end of the connection are ignored: io/net.h notifies the connection's owner of the end.
  */
 #include "node/handshake.h"
 
@@ -49,14 +49,24 @@ static bool send_step(struct handshake_step *step, uint64_t now, unsigned count,
     return conn_send(handshake->conn, &step->request, scratch->data, scratch->length);
 }
 
+static void take_script_answer(const struct handshake_step *step, void *owner,
+                               const struct reply *reply) {
+    struct handshake *handshake = step->handshake;
+    if (reply->type != REPLY_ERROR) {
+        handshake->listener->on_script_found(owner, step->script);
+    } else if (reply_lacks_script(reply)) { /* after any other error it cannot be loaded, either */
+        handshake->missing |= UINT32_C(1) << step->script;
+    }
+}
+
 static void on_step_reply(struct conn_request *request, void *owner, const struct reply *reply) {
     struct handshake_step *step = (struct handshake_step *)request;
     struct handshake *handshake = step->handshake;
     if (reply == NULL) {
         return;
     }
-    if (reply->type != REPLY_ERROR && step->script != SCRIPT_NONE) {
-        handshake->listener->on_script_found(owner, step->script);
+    if (step->script != SCRIPT_NONE) {
+        take_script_answer(step, owner, reply);
     }
     if (reply->type == REPLY_ERROR && is_of_weight(step->need, reply)) {
         bool is_fatal = step->need == HANDSHAKE_REQUIRED;
@@ -125,23 +135,46 @@ void handshake_begin(struct handshake *handshake, const struct handshake_listene
     handshake->context = context;
     handshake->conn = conn;
     handshake->steps_left = 0;
+    handshake->missing = 0;
     if (log_in(handshake, uri, now) && (!is_for_commands || select_db(handshake, uri->db, now))) {
         introduce(handshake, purpose, now);
     }
 }
 
-void handshake_ask_scripts(struct handshake *handshake, uint64_t now) {
-    uint32_t called = handshake->context->scripts_called;
-    bool has_room = true;
-    for (unsigned i = 0; i < SCRIPT_COUNT && has_room; i++) {
-        enum script_delivery delivery = script_infos[i].delivery;
-        bool is_called = (called >> i & 1) != 0;
-        if (delivery == SCRIPT_TRIED || (delivery == SCRIPT_TEXTED && !is_called)) {
+/* Queues a call without keys for each script: by SHA-1, or with the text. */
+static void call_scripts(struct handshake *handshake, uint32_t scripts, bool with_text,
+                         uint64_t now) {
+    handshake->missing = 0;
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        enum script script = (enum script)i;
+        if (!(scripts >> i & 1)) {
             continue;
         }
         struct handshake_step *step = &handshake->steps[handshake->steps_left];
-        has_room = add_step(handshake, HANDSHAKE_USEFUL, now,
-                            WORDS("EVALSHA", script_sha((enum script)i), "0"));
-        step->script = (enum script)i;
+        const char *command = with_text ? "EVAL" : "EVALSHA";
+        const char *name = with_text ? script_text(script) : script_sha(script);
+        if (!add_step(handshake, HANDSHAKE_USEFUL, now, WORDS(command, name, "0"))) {
+            return;
+        }
+        step->script = script;
     }
+}
+
+uint32_t handshake_scripts(const struct context *context) {
+    uint32_t scripts = 0;
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        enum script_delivery delivery = script_infos[i].delivery;
+        bool is_called = (context->scripts_called >> i & 1) != 0;
+        bool is_needed = delivery == SCRIPT_ASKED || (delivery == SCRIPT_TEXTED && is_called);
+        scripts |= (uint32_t)is_needed << i;
+    }
+    return scripts;
+}
+
+void handshake_ask(struct handshake *handshake, uint32_t scripts, uint64_t now) {
+    call_scripts(handshake, scripts, false, now);
+}
+
+void handshake_load(struct handshake *handshake, uint32_t scripts, uint64_t now) {
+    call_scripts(handshake, scripts, true, now);
 }

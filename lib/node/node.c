@@ -151,6 +151,7 @@ static void on_uplink_up(struct uplink *uplink) {
     EMIT(&uplink->context->events, node_up, .node = uplink->name);
     node->complaints = 0;
     node->connections++;
+    guard_up(&node->guard, clock_now()); /* ahead of any command */
     channel_command_up(&node->channel);
     retry_releases(node);
     node->listener->on_up(node->listener_arg);

@@ -1,7 +1,9 @@
 /*
  * The happy path: DOWN -> RESOLVING (names only) -> CONNECTING -> UP. The handshake is queued
  * before the connection is up, and commands of locks may be queued after it: replies come in order.
- * Then the timer checks from time to time whether the oldest command has waited too long.
+ * Scripts that the server lacks are loaded before the uplink is UP; after a reconnect they are
+ * asked for again first, after a pause. Then the timer checks from time to time whether the oldest
+ * command has waited too long.
  *
  * Failures: any end of a connection brings the uplink DOWN, and the next attempt follows after a
  * growing delay with jitter. A connection on which answers are due and nothing arrives (a stopped
@@ -250,10 +252,45 @@ static void go_up(struct uplink *uplink) {
 
 /* ---- the handshake ---- */
 
+/*
+ * The longest pause before scripts are asked for again. All clients of a server that was restarted
+ * come back within moments, and find the same scripts missing: the first one whose pause ends loads
+ * them. The pause is much longer than the server needs to connect a few hundred clients.
+ */
+#define SEARCH_PAUSE_MAX (500 * NANOS_PER_MS)
+
+static void pause_search(struct uplink *uplink) {
+    uint64_t pause = backoff_draw_late(&uplink->context->seed, SEARCH_PAUSE_MAX);
+    uplink->search = SCRIPTS_PAUSED;
+    wake_at(uplink, nanos_add(clock_now(), pause));
+}
+
+static void ask_again(struct uplink *uplink, uint64_t now) {
+    uplink->search = SCRIPTS_ASKED_AGAIN;
+    handshake_ask(&uplink->handshake, uplink->handshake.missing, now);
+    wake_at(uplink, nanos_add(now, uplink_stall_timeout(uplink)));
+    context_wake(uplink->context);
+}
+
+static void load_scripts(struct uplink *uplink, uint32_t scripts) {
+    uplink->search = SCRIPTS_LOADED;
+    handshake_load(&uplink->handshake, scripts, clock_now());
+    context_wake(uplink->context);
+}
+
 static void on_handshake_done(void *owner) {
     struct uplink *uplink = owner;
-    if (uplink->state == UPLINK_CONNECTING) {
+    /* A command that was sent meanwhile may have carried the text. */
+    uint32_t missing = uplink->handshake.missing & uplink->lacks;
+    if (uplink->state != UPLINK_CONNECTING) {
+        return;
+    }
+    if (missing == 0 || uplink->search == SCRIPTS_LOADED) {
         go_up(uplink);
+    } else if (uplink->search == SCRIPTS_ASKED && uplink->disconnected > 0) {
+        pause_search(uplink);
+    } else {
+        load_scripts(uplink, missing);
     }
 }
 
@@ -293,6 +330,7 @@ static uint32_t scripts_not_tried(void) {
 static void greet(struct uplink *uplink) {
     struct context *context = uplink->context;
     uplink->lacks = scripts_not_tried();
+    uplink->search = SCRIPTS_ASKED;
     handshake_begin(&uplink->handshake, &handshake_listener, context, uplink->purpose, uplink->conn,
                     &uplink->uri, uplink->state_since);
     uplink->listener->on_connecting(uplink, uplink->state_since);
@@ -301,7 +339,7 @@ static void greet(struct uplink *uplink) {
          * Last, so that the uplink comes UP only after the answer to the guard's first beat: if the
          * server lacked the script, the beat has been sent again by then, ahead of any command.
          */
-        handshake_ask_scripts(&uplink->handshake, uplink->state_since);
+        handshake_ask(&uplink->handshake, handshake_scripts(context), uplink->state_since);
     }
     wake_at(uplink, nanos_add(uplink->state_since, uplink_stall_timeout(uplink)));
     context_wake(context);
@@ -411,7 +449,11 @@ static void on_uplink_timer(void *arg) {
         break;
     case UPLINK_CONNECTING:
     case UPLINK_UP:
-        check_progress(uplink, clock_now());
+        if (uplink->search == SCRIPTS_PAUSED) {
+            ask_again(uplink, clock_now());
+        } else {
+            check_progress(uplink, clock_now());
+        }
         break;
     }
 }
@@ -445,6 +487,14 @@ bool uplink_subscribe(struct uplink *uplink, struct conn_request *request, const
         return false;
     }
     watch_request(uplink, request);
+    return true;
+}
+
+bool uplink_search(struct uplink *uplink, enum script script) {
+    if (uplink->state != UPLINK_CONNECTING || uplink_is_new(uplink)) {
+        return false;
+    }
+    uplink->handshake.missing |= UINT32_C(1) << script;
     return true;
 }
 

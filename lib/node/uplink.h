@@ -26,6 +26,9 @@ enum uplink_state {
     UPLINK_UP
 };
 
+/* How far a new connection is with the scripts that its server lacks. */
+enum script_search { SCRIPTS_ASKED, SCRIPTS_PAUSED, SCRIPTS_ASKED_AGAIN, SCRIPTS_LOADED };
+
 struct uplink;
 
 /* Callbacks to the uplink's owner, from the loop, never from inside a call of the owner. */
@@ -57,7 +60,8 @@ struct uplink {
     enum uplink_state state;
     struct conn *conn; /* NULL while DOWN or RESOLVING */
     struct lookup *lookup;
-    struct timer timer;         /* DOWN: the next attempt; otherwise: the next check for a stall */
+    struct timer timer; /* DOWN: the next attempt; SCRIPTS_PAUSED: the end of the pause; otherwise:
+                           the next check for a stall */
     uint64_t state_since;       /* the time of the last change of `state` */
     uint32_t attempts;          /* number of attempts since the uplink was last UP for long */
     uint32_t unanswered;        /* number of lookups in a row that were given up */
@@ -71,6 +75,7 @@ struct uplink {
 
     struct handshake handshake;
     struct traffic traffic;
+    enum script_search search;
     uint32_t lacks;   /* mask of enum script: scripts whose next call carries the text */
     uint64_t excused; /* the sending time of the command that was given more time; 0: none */
 };
@@ -136,6 +141,12 @@ bool uplink_send(struct uplink *uplink, struct conn_request *request, const char
  */
 bool uplink_subscribe(struct uplink *uplink, struct conn_request *request, const char *channel,
                       const char *data, size_t length);
+
+/*
+ * Makes the handshake find or load one more script, which the server has been found to lack.
+ * Returns false if the uplink is UP, or takes commands already: send the text with them.
+ */
+bool uplink_search(struct uplink *uplink, enum script script);
 
 /* Reads all replies that have arrived, without waiting for the loop. */
 void uplink_read(struct uplink *uplink);

@@ -42,6 +42,7 @@ static void test_each_state_has_its_cost(void **state) {
         assert_true(bench_real(cost, "connections") <= (is_waiting ? 12 : 6));
     }
     check_connecting(json_object_get(object, "connect"));
+    check_connecting(json_object_get(object, "restart_waiting"));
     check_connecting(json_object_get(object, "restart"));
     json_decref(object);
 }
@@ -66,6 +67,7 @@ static void test_the_text_has_the_same_names(void **state) {
                                         "holding bytes_out_per_s",
                                         "waiting connections",
                                         "waited connection_bytes",
+                                        "restart_waiting seconds",
                                         "restart seconds",
                                         "cycles",
                                         "skipped",

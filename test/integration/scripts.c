@@ -2,6 +2,7 @@
 #include "harness.h"
 #include "master_data.h"
 #include "wait_queue.h"
+#include "wire/script.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,7 +115,7 @@ static void reconnect(struct fixture *f, redlock_client *client) {
     wait_all_answered(f, client);
 }
 
-/* The first to come back sends the texts of its calls; who comes later finds them there. */
+/* The client that comes back alone loads the scripts; who comes later finds them there. */
 static void what_a_restart_forgot_is_sent_once(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
@@ -132,6 +133,51 @@ static void what_a_restart_forgot_is_sent_once(void **state) {
     reconnect(f, client);
     wait_listening(f, KEY, 0, 1);
     assert_int_in_range(bytes_sent(client) - before, 1, QUEUE_TEXT); /* one may leave the queue */
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    take_turn(f, call);
+}
+
+static void load_scripts(struct fixture *f, size_t master) {
+    for (unsigned i = 0; i < SCRIPT_COUNT; i++) {
+        free(masters_query(f->masters, master, "SCRIPT LOAD %s", script_text((enum script)i)));
+    }
+}
+
+static bool has_missed_script(void *arg) {
+    struct fixture *f = arg;
+    char *info = masters_query(f->masters, 0, "INFO errorstats");
+    bool has_missed = strstr(info, "errorstat_NOSCRIPT:") != NULL;
+
+    free(info);
+    return has_missed;
+}
+
+/*
+ * After a restart each of many clients finds the scripts missing. One whose pause is not over when
+ * another one has loaded them sends no text. The client's loop does not run while scripts are
+ * loaded here, and its pause cannot end in the turn in which it begins.
+ */
+static void what_another_client_loads_is_not_sent(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = waiting_request(KEY);
+    redlock_client *client = connect_guarded(f);
+    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
+    struct call *call = begin_acquire(f, client, &request);
+    uint64_t times = node_info(client, 0).disconnected + 1;
+    uint64_t before;
+
+    wait_listening(f, KEY, 0, 1);
+    before = bytes_sent(client);
+    free(masters_query(f->masters, 0, "CLIENT KILL TYPE normal SKIPME yes"));
+    send_to(f, 0, 1, "SCRIPT FLUSH");
+    send_to(f, 0, 1, "CONFIG RESETSTAT");
+    run_until(f, has_missed_script, f, "the client has looked for the scripts");
+    load_scripts(f, 0);
+    wait_disconnected(f, client, 0, times);
+    wait_connected(f, client, FIVE);
+    wait_all_answered(f, client);
+    wait_listening(f, KEY, 0, 1);
+    assert_int_in_range(bytes_sent(client) - before, 1, WITH_POLLS);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
     take_turn(f, call);
 }
@@ -172,6 +218,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_second_client_sends_no_text),
         ON_FIVE_MASTERS(requests_at_once_need_no_text),
         ON_FIVE_MASTERS(what_a_restart_forgot_is_sent_once),
+        ON_FIVE_MASTERS(what_another_client_loads_is_not_sent),
         ON_FIVE_MASTERS(a_kind_used_before_is_asked_for),
         ON_FIVE_MASTERS(a_first_request_counts_where_no_script_is_known),
     };

@@ -92,6 +92,42 @@ static void test_the_same_seed_draws_the_same(void **state) {
         90); /* adjacent seeds, such as those of one client's leases, draw different delays */
 }
 
+/*
+ * The earliest of a crowd serves the others, so few may be nearly as early, however large it is. A
+ * member that is alone waits longest.
+ */
+static void test_few_of_a_crowd_draw_an_early_delay(void **state) {
+    (void)state;
+    enum { PART = 1000 };
+    uint64_t seed = 11;
+    for (unsigned crowd = 1; crowd <= 10000; crowd *= 10) {
+        static uint64_t delays[10000];
+        uint64_t earliest = NANOS_NEVER;
+        unsigned early = 0;
+        for (unsigned i = 0; i < crowd; i++) {
+            delays[i] = backoff_draw_late(&seed, 14 * PART);
+            assert_int_in_range(delays[i], 1, 14 * PART);
+            earliest = nanos_min(earliest, delays[i]);
+        }
+        for (unsigned i = 0; i < crowd; i++) {
+            early += delays[i] < earliest + PART;
+        }
+        assert_int_in_range(early, 1, 8);
+    }
+}
+
+static void test_half_of_all_late_delays_are_in_the_last_part(void **state) {
+    (void)state;
+    enum { PART = 1000, DRAWS = 10000 };
+    unsigned last = 0;
+    uint64_t seed = 5;
+    for (unsigned i = 0; i < DRAWS; i++) {
+        last += backoff_draw_late(&seed, 14 * PART) > 13 * PART;
+    }
+    assert_int_in_range(last, DRAWS * 45 / 100, DRAWS * 55 / 100);
+    assert_int_equal(backoff_draw_late(&seed, 0), 0);
+}
+
 /* Expects the first outputs of SplitMix64 for the seed 1234567, as given by its authors' code. */
 static void test_the_generator_is_splitmix64(void **state) {
     (void)state;
@@ -113,6 +149,8 @@ int main(void) {
         cmocka_unit_test(test_draws_spread_over_the_whole_range),
         cmocka_unit_test(test_the_ends_of_a_range_are_drawn_too),
         cmocka_unit_test(test_the_same_seed_draws_the_same),
+        cmocka_unit_test(test_few_of_a_crowd_draw_an_early_delay),
+        cmocka_unit_test(test_half_of_all_late_delays_are_in_the_last_part),
         cmocka_unit_test(test_the_generator_is_splitmix64),
     };
     return cmocka_run_group_tests_name("backoff", tests, NULL, NULL);
