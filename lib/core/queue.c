@@ -5,17 +5,16 @@
 #include "core/change.h"
 #include "core/permits.h"
 
-/* The longest time between two polls, in reservations. */
-#define POLL_RESERVATIONS_MAX 16
-
 /*
- * The part of a reservation for which a poll waits in addition: it takes a heartbeat along, and so
- * costs the nodes most of what a waiter does.
+ * The time between two polls of a first waiter, in eighths of a reservation. A poll takes a
+ * heartbeat along, and both are most of what a waiter costs the nodes; but after 2 reservations the
+ * heartbeat would be too old for pushes to count.
  */
-#define POLL_SLACK 4
+#define POLL_EIGHTHS 15
 
-/* The number of waiters ahead for which the time between two polls grows by a reservation. */
-#define POLL_STRETCH 8
+/* The number of waiters ahead for which that time doubles, and how often it may be added. */
+#define POLL_STRETCH 12
+#define POLL_STRETCHES_MAX 9
 
 /* The time within which a waiter asks a node that has started a new queue. */
 #define ENTER_SOON (50 * NANOS_PER_MS)
@@ -60,10 +59,9 @@ static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     }
     /* One more millisecond, because nodes report the TTL in whole ones. */
     uint64_t expiry = nanos_from_ms((uint64_t)round_free_in_ms(round) + 1);
-    uint64_t delay = nanos_min(expiry, terms->reservation + terms->reservation / POLL_SLACK);
-    /* 1/8 of the delay for each waiter ahead, at most 16 delays. */
+    uint64_t delay = nanos_min(expiry, terms->reservation / 8 * POLL_EIGHTHS);
     uint64_t spread =
-        delay / POLL_STRETCH * nanos_min(round->ahead, POLL_RESERVATIONS_MAX * POLL_STRETCH);
+        delay / POLL_STRETCH * nanos_min(round->ahead, POLL_STRETCHES_MAX * POLL_STRETCH);
     return delay + backoff_draw(lease->terms->seed, delay / 16 + spread);
 }
 

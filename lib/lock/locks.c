@@ -10,6 +10,7 @@
 #include "lock/locks.h"
 
 #include "core/options.h"
+#include "io/clock.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -160,7 +161,7 @@ static void on_alarm(struct wheel_entry *alarm) {
     }
 }
 
-static void on_key_changed(redlock_lock *lock, uint32_t node) {
+void locks_key_changed(redlock_lock *lock, uint32_t node) {
     /* Wait queue: with the nodes whose key has changed, a quorum may grant it (core/queue.h). */
     if (lock->operation != NULL) {
         round_record_changed(&lock->operation->round, node);
@@ -172,7 +173,7 @@ static void on_lapse(redlock_lock *lock) {
     locks_raise(lock, LOCK_UNWATCHED);
 }
 
-static const struct watches_listener watches_listener = {.on_key_changed = on_key_changed,
+static const struct watches_listener watches_listener = {.on_key_changed = locks_key_changed,
                                                          .on_lapse = on_lapse};
 
 /* ---- the pools ---- */
@@ -375,9 +376,13 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request, 
 }
 
 void locks_listen(redlock_lock *lock) {
-    lock->locks->listeners += !lock->wait->needs_channels;
-    lock->wait->needs_channels = true;
-    members_listen(lock->locks->members);
+    struct members *members = lock->locks->members;
+    members_listen(members);
+    if (!lock->wait->needs_channels) {
+        lock->wait->needs_channels = true;
+        lock->locks->listeners++;
+        members_await_pushes(members, clock_now());
+    }
 }
 
 void locks_end(redlock_lock *lock) {

@@ -132,6 +132,9 @@ void locks_move_home(redlock_lock *lock);
 /* Makes the nodes keep channels, from now until the lock is freed. */
 void locks_listen(redlock_lock *lock);
 
+/* Makes the lock handle that its key may have changed at `node`, a mask (core/change.h). */
+void locks_key_changed(redlock_lock *lock, uint32_t node);
+
 /* Moves a lock with nothing to handle to the list that its lease's is_unrenewed calls for. */
 static inline void locks_record_unrenewed(redlock_lock *lock) {
     if (lock->list == (lock->lease.is_unrenewed ? LOCK_RESTING : LOCK_UNRENEWED)) {

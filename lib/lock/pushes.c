@@ -84,9 +84,23 @@ static bool is_done_with(const redlock_lock *lock, const struct node *node) {
            lock->operation->round.votes[node->index] == REDLOCK_VOTE_DENIED;
 }
 
+/*
+ * Trust: a grant counts only after a recent heartbeat, and a client that waits for long sends none
+ * without a poll (MEMBERS_ALERT). After an older one a push is like a change of the key: the lock
+ * asks again, after a heartbeat, when the nodes that have pushed can make a quorum. Returns whether
+ * the push was handled so.
+ */
+static bool is_taken_as_change(redlock_lock *lock, const struct node *node) {
+    bool is_stale = guard_judge_push(&node->guard) == TRUST_STALE;
+    if (is_stale) {
+        locks_key_changed(lock, node_bit(node));
+    }
+    return is_stale;
+}
+
 /* Handles the message that a permit has come free, or that permits are open to all for a time. */
 static void take_permit(struct locks *locks, struct node *node, const struct push *push) {
-    const redlock_lock *lock = waiters_find(&locks->waiters, push->token, ENTRY_ID_LENGTH);
+    redlock_lock *lock = waiters_find(&locks->waiters, push->token, ENTRY_ID_LENGTH);
     uint32_t permit;
     if (push->open_ms > 0) { /* open to all: the waiter asks again afterwards */
         if (lock != NULL && lock->operation != NULL) {
@@ -97,7 +111,8 @@ static void take_permit(struct locks *locks, struct node *node, const struct pus
         give_back(locks, node, push, 1); /* any ticket: an entry with an offer is found without */
     } else if (lock->operation != NULL && lock->wait->name != NULL &&
                key_read_permit(lock->wait->name, push->key, push->key_length,
-                               lock->lease.terms->permits, &permit)) {
+                               lock->lease.terms->permits, &permit) &&
+               !is_taken_as_change(lock, node)) {
         operation_record_permit(lock->operation, node, permit);
     }
 }
@@ -111,7 +126,7 @@ void pushes_take(struct locks *locks, struct node *node, const char *text, size_
         take_permit(locks, node, &push);
         return;
     }
-    const redlock_lock *lock = waiters_find(&locks->waiters, push.token, TOKEN_LENGTH);
+    redlock_lock *lock = waiters_find(&locks->waiters, push.token, TOKEN_LENGTH);
     struct operation *operation = lock != NULL ? lock->operation : NULL;
     bool is_given = push.expires_ms > 0;
     if (lock == NULL && is_given) { /* the next waiter should not wait for the reservation's end */
@@ -119,7 +134,9 @@ void pushes_take(struct locks *locks, struct node *node, const char *text, size_
     } else if (operation != NULL && is_given) {
         /* Trust: the grant is a vote like any other, and counts only from a trusted node. */
         locks->counts.pushes++;
-        operation_push(operation, node, &push);
+        if (!is_taken_as_change(lock, node)) {
+            operation_push(operation, node, &push);
+        }
     } else if (operation != NULL) { /* the key is open to all: the waiter asks again afterwards */
         operation_record_open(operation, node, push.open_ms);
     }

@@ -5,8 +5,8 @@
  * that decide whether it counts.
  *
  * A beat goes ahead of a command that takes or renews a key if the last beat is older than a
- * second. While requests wait, pushes may grant keys without a command, so beats go on. Otherwise
- * only a keep-alive is sent, after guard_gap.
+ * second. While requests begin to wait, pushes may grant keys without a command, so beats go on
+ * (MEMBERS_ALERT). Otherwise only a keep-alive is sent, after guard_gap.
  */
 #ifndef REDLOCK_NODE_GUARD_H
 #define REDLOCK_NODE_GUARD_H
@@ -22,10 +22,7 @@
 /* The age of the last beat from which one goes ahead of a command. */
 #define GUARD_BEAT_NANOS (1000 * NANOS_PER_MS)
 
-/*
- * The longest time between two beats while requests wait. It is longer than that between two polls
- * of a waiter, so that these take the beats along, and short enough that pushes count.
- */
+/* The longest time between two beats while pushes are expected: short enough that they count. */
 #define GUARD_WAITING_NANOS (1650 * NANOS_PER_MS)
 
 /* The longest time between two beats of any client. */
@@ -138,8 +135,8 @@ static inline bool guard_counts(const struct guard *guard) {
 /* Returns the verdict on the vote being delivered, as of its arrival. */
 struct trust_view guard_judge(const struct guard *guard);
 
-/* Returns whether a grant counts that arrives now, as a message on the channel. */
-bool guard_counts_push(const struct guard *guard);
+/* Returns why a grant that arrives now, as a message on the channel, does not count. */
+enum trust_fault guard_judge_push(const struct guard *guard);
 
 /*
  * Returns the instant until which a key that the node has just pushed is certain to exist; 0: not

@@ -111,7 +111,8 @@ void members_beat(const struct members *members, uint64_t period, uint64_t now) 
     uint32_t rest = members_up(members);
     struct node *node;
     while ((node = members_take(members, &rest)) != NULL) {
-        uint64_t longest = members->is_listening ? GUARD_WAITING_NANOS : node->guard.gap;
+        bool is_alert = members->is_listening && now < members->alert_until;
+        uint64_t longest = is_alert ? GUARD_WAITING_NANOS : node->guard.gap;
         if (nanos_sub(now, node->guard.beaten_at) + period > longest) {
             node_send_beat(node, now);
         }

@@ -6,6 +6,7 @@
 #ifndef REDLOCK_NODE_MEMBERS_H
 #define REDLOCK_NODE_MEMBERS_H
 
+#include "base/nanos.h"
 #include "core/quorum.h"
 #include "core/round.h"
 
@@ -38,6 +39,7 @@ struct members {
     uint64_t changed_at;    /* the start of the change */
     bool is_listening;      /* the nodes keep channels */
     uint64_t needed_at;     /* is_listening: the time at which a request last needed them */
+    uint64_t alert_until;   /* is_listening: heartbeats keep pushes countable until then */
     bool are_found; /* no node is looking up its name, or has addresses left, in its first attempt;
                        or a quorum of each list had neither when the latest nodes began */
     /*
@@ -178,6 +180,19 @@ void members_listen(struct members *members);
  * MEMBERS_LINGER. `are_needed`: a request waits, or watches its key. For each heartbeat.
  */
 void members_tend_channels(struct members *members, bool are_needed, uint64_t now);
+
+/*
+ * The time for which heartbeats go on while a request waits, so that pushes count at once. Who has
+ * waited for longer will probably wait on (as in the ski rental problem): the heartbeats of that
+ * time cost the nodes as much as the ask by which a late push is made to count (lock/pushes.c). Its
+ * polls bring heartbeats, too.
+ */
+#define MEMBERS_ALERT (4000 * NANOS_PER_MS)
+
+/* Keeps pushes countable for MEMBERS_ALERT: a request begins to wait for them. */
+static inline void members_await_pushes(struct members *members, uint64_t now) {
+    members->alert_until = nanos_add(now, MEMBERS_ALERT);
+}
 
 /* Long enough that requests that wait now and then do not connect each time. */
 #define MEMBERS_LINGER (10000 * NANOS_PER_MS)

@@ -523,7 +523,7 @@ void operation_push(struct operation *operation, struct node *node, const struct
     review_grants(
         operation_hold(operation)); /* may end the round, and drop the owner's reference */
     if (is_fit && round_awaits_push(&operation->round, node->index) &&
-        guard_counts_push(&node->guard) && !has_lost(operation, node) &&
+        guard_judge_push(&node->guard) == TRUST_NO_FAULT && !has_lost(operation, node) &&
         !is_beyond(operation, node, push->fence)) { /* the answer to the next poll reports it */
         uint64_t until =
             guard_key_stands_until(&node->guard, push->expires_ms, push->time_us, clock_now());
@@ -548,7 +548,7 @@ void operation_record_permit(struct operation *operation, const struct node *nod
                              uint32_t permit) {
     /* An offer counts like a grant: while the round waits for it, and from a trusted node. */
     if (operation->round.permits != NULL && round_awaits_push(&operation->round, node->index) &&
-        guard_counts_push(&node->guard)) {
+        guard_judge_push(&node->guard) == TRUST_NO_FAULT) {
         permits_add_offer(operation->round.permits, node->index, permit);
         notify_owner(operation, false, REDLOCK_VOTE_GRANTED);
     }

@@ -94,7 +94,13 @@ static void look_at_clock(const struct app *app, const struct node *node, unsign
 /* The longest age of a heartbeat while a request waits: pushes count only with a newer one. */
 #define AGE_MAX (GUARD_WAITING_NANOS + CHANNEL_BEAT_NANOS)
 
-/* Checks that a client that waits for pushes sends heartbeats, even if it sends nothing else. */
+/* A wait that is longer costs less if a push that comes after it is asked about. */
+#define NEW_WAIT (4000 * MS)
+
+/*
+ * Checks that a client that has not waited for pushes for long sends heartbeats, even if it sends
+ * nothing else.
+ */
 static void look_at_beats(const struct app *app, const struct node *node, unsigned server) {
     const struct event_base *process = &app->process;
     const struct checker *checker = app->checker;
@@ -110,13 +116,17 @@ static void look_at_beats(const struct app *app, const struct node *node, unsign
 
 static void look_at_nodes(const struct app *app, const redlock_lock *lock) {
     const struct members *members = lock->locks->members;
+    uint64_t now = tempo_read(&app->process.clock, app->checker->world->now);
+    bool is_new = now - lock->lease.begun_at < NEW_WAIT;
     for (unsigned slot = 0; slot < REDLOCK_MAX_NODES; slot++) {
         const struct node *node = members->nodes[slot];
         const char *port = node != NULL ? strrchr(node_name(node), ':') : NULL;
         if (port != NULL) {
             unsigned server = (unsigned)strtoul(port + 1, NULL, 10) - SIM_FIRST_PORT;
             look_at_clock(app, node, server);
-            look_at_beats(app, node, server);
+            if (is_new) {
+                look_at_beats(app, node, server);
+            }
         }
     }
 }
