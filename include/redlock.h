@@ -477,6 +477,13 @@ struct redlock_options {
 
     /* Number of requests that may wait to be sent; more get REDLOCK_EBUSY. 1048576. */
     uint32_t max_unsent;
+
+    /*
+     * Time after which a client without locks, requests and other calls under way closes its
+     * connections; 0, the default: never. The next call connects again, and takes as long as the
+     * first one of a new client. See lib/doc/sizing.md.
+     */
+    uint64_t idle_close_ms;
 };
 
 /*
@@ -508,7 +515,8 @@ struct redlock_options {
             REDLOCK_OPTION(close_timeout_ms, 5000),                                                \
             REDLOCK_OPTION(handover, REDLOCK_HANDOVER_PUSH),                                       \
             REDLOCK_OPTION(max_local_handoffs, 64), REDLOCK_OPTION(trace, NULL),                   \
-            REDLOCK_OPTION(trace_arg, NULL), REDLOCK_OPTION(max_unsent, 1048576)                   \
+            REDLOCK_OPTION(trace_arg, NULL), REDLOCK_OPTION(max_unsent, 1048576),                  \
+            REDLOCK_OPTION(idle_close_ms, 0)                                                       \
     }
 
 /* ------------------------------------------------------------------------------------- requests */

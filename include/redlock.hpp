@@ -212,6 +212,7 @@ struct options {
     redlock::handover handover = static_cast<redlock::handover>(detail::options_init.handover);
     std::uint32_t max_local_handoffs = detail::options_init.max_local_handoffs;
     std::uint32_t max_unsent = detail::options_init.max_unsent;
+    duration idle_close = detail::ms(detail::options_init.idle_close_ms);
 
     /* Hooks, called until the client is closed. Their arguments are valid during the call. */
     std::function<void(redlock::log_level level, std::string_view line)> log{};
@@ -1389,6 +1390,7 @@ inline client client::create(event_base *base, const options &chosen, redlock::e
         {&raw.reconnect_delay_max_ms, &chosen.reconnect_delay_max},
         {&raw.fence_idle_ms, &chosen.fence_idle},
         {&raw.close_timeout_ms, &chosen.close_timeout},
+        {&raw.idle_close_ms, &chosen.idle_close},
     };
     for (const auto &[to, from] : durations) {
         if (from->is_negative()) {

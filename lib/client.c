@@ -80,7 +80,7 @@ static bool is_drained(const redlock_client *client) {
     while ((node = members_take(&client->members, &rest)) != NULL) {
         is_releasing |= node_is_releasing(node);
     }
-    return !is_releasing && client->rounds.operations.out == 0 && client->inspections.out == 0;
+    return !is_releasing && client->rounds.operations.out == 0; /* questions may stay unanswered */
 }
 
 /* Returns whether the client is closing and has nothing left to wait for. */
@@ -181,6 +181,27 @@ static void on_turn(void *arg) {
  */
 #define LATE (100 * NANOS_PER_MS)
 
+/* Returns whether the client needs its connections. */
+static bool is_in_use(const redlock_client *client) {
+    return locks_have_any(&client->locks) || client->rounds.operations.out > 0 ||
+           !TAILQ_EMPTY(&client->inspections.all) || ready_has_any(&client->ready) ||
+           members_are_busy(&client->members);
+}
+
+/* Closes the connections of a client that has been idle for long. */
+static void rest_if_idle(redlock_client *client, uint64_t now) {
+    struct members *members = &client->members;
+    uint64_t patience = nanos_from_ms(client->context.options.idle_close_ms);
+    if (patience == 0 || members->is_resting) {
+        return;
+    }
+    if (is_in_use(client)) {
+        members->used_at = now;
+    } else if (nanos_sub(now, members->used_at) >= patience) {
+        members_rest(members, now);
+    }
+}
+
 /* The period of the heartbeat. Beats for pushes, and channels, must not be late. */
 static uint64_t heartbeat_period(const redlock_client *client) {
     return client->members.is_listening ? CHANNEL_BEAT_NANOS : 1000 * NANOS_PER_MS;
@@ -214,6 +235,7 @@ static void on_heartbeat(void *arg) {
     if (was_away) { /* losses may be overdue, though no timer has fired */
         turn_wake(&client->locks);
     }
+    rest_if_idle(client, now);
     members_tend_channels(&client->members, client->locks.listeners > 0, now);
     members_beat(&client->members, heartbeat_period(client), now);
     look_at_nodes(client, 0);
@@ -346,8 +368,9 @@ redlock_status redlock_client_create(struct event_base *base, const redlock_opti
         client_free(client);
         return status;
     }
-    members_start(&client->members);
-    set_heartbeat(client, clock_now());
+    uint64_t now = clock_now();
+    members_use(&client->members, now);
+    set_heartbeat(client, now);
     *handle = client;
     return error_set(error, REDLOCK_OK, "%s", redlock_strerror(REDLOCK_OK));
 }

@@ -25,7 +25,7 @@ static void on_wait_timer(void *arg) {
     ready_look(ready);
 }
 
-bool ready_init(struct ready *ready, struct context *context, const struct members *members) {
+bool ready_init(struct ready *ready, struct context *context, struct members *members) {
     ready->context = context;
     ready->members = members;
     ready->count = 0;
@@ -46,9 +46,11 @@ redlock_status ready_ask(struct ready *ready, uint64_t timeout, redlock_ready_cb
     if (wait == NULL) {
         return REDLOCK_ENOMEM;
     }
+    uint64_t now = clock_now();
     wait->on_ready = on_ready;
     wait->arg = arg;
-    wait->until = nanos_add(clock_now(), timeout);
+    wait->until = nanos_add(now, timeout);
+    members_use(ready->members, now);
     TAILQ_INSERT_TAIL(&ready->waits, wait, link);
     ready->count++;
     context_wake(ready->context);

@@ -20,14 +20,14 @@ TAILQ_HEAD(ready_list, ready_wait);
 /* The waits of a client that have not ended, in order of the calls. */
 struct ready {
     struct context *context;
-    const struct members *members;
+    struct members *members;
     struct ready_list waits;
     unsigned count;
     struct timer timer; /* the next instant at which a wait may end without an event */
 };
 
 /* Begins without waits. Returns false when out of memory; ready_finish is due then, too. */
-bool ready_init(struct ready *ready, struct context *context, const struct members *members);
+bool ready_init(struct ready *ready, struct context *context, struct members *members);
 
 /* Frees the timer, when no wait is left; accepts a struct of zeros. */
 void ready_finish(struct ready *ready);

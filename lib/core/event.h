@@ -40,6 +40,8 @@ typedef redlock_status event_status;
  * pending_releases_dropped
  *                  pending releases of a node were dropped, because there is no room for them
  * node_left        a node is in no list any more
+ * connections_closed
+ *                  the client was idle for idle_close_ms
  * change_*         a change of the list of nodes begins or ends
  * round_sent       a round's command was sent, or will be at the end of the turn
  * vote_cast        a node's vote is counted in its round
@@ -66,6 +68,7 @@ typedef redlock_status event_status;
     EVENT(tracking_refused, FIELD(node, node) FIELD(text, right) FIELD(text, why))                 \
     EVENT(pending_releases_dropped, FIELD(node, node) FIELD(number, releases))                     \
     EVENT(node_left, FIELD(node, node))                                                            \
+    EVENT(connections_closed, FIELD(nanos, idle))                                                  \
     EVENT(change_begun, FIELD(number, nodes) FIELD(number, next))                                  \
     EVENT(change_committed, FIELD(number, nodes))                                                  \
     EVENT(change_abandoned, FIELD(number, nodes))                                                  \

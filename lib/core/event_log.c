@@ -128,6 +128,11 @@ static void log_node_left(struct event_log *log, const struct event *event) {
     say(log, event, REDLOCK_LOG_INFO, "node %s: left", event->node_left.node);
 }
 
+static void log_connections_closed(struct event_log *log, const struct event *event) {
+    say(log, event, REDLOCK_LOG_INFO, "nodes: connections closed after %" PRIu64 " ms without use",
+        nanos_to_ms(event->connections_closed.idle));
+}
+
 static void log_change_begun(struct event_log *log, const struct event *event) {
     const struct event_change_begun *begun = &event->change_begun;
     say(log, event, REDLOCK_LOG_INFO,
@@ -223,6 +228,7 @@ static const redlock_log_level levels[EVENT_COUNT] = {
     [EVENT_tracking_refused] = REDLOCK_LOG_WARN,
     [EVENT_pending_releases_dropped] = REDLOCK_LOG_WARN,
     [EVENT_node_left] = REDLOCK_LOG_INFO,
+    [EVENT_connections_closed] = REDLOCK_LOG_INFO,
     [EVENT_change_begun] = REDLOCK_LOG_INFO,
     [EVENT_change_committed] = REDLOCK_LOG_INFO,
     [EVENT_change_abandoned] = REDLOCK_LOG_INFO,

@@ -71,6 +71,7 @@ static redlock_status check_durations(const redlock_options *options, redlock_er
         {"reconnect_delay_max_ms", options->reconnect_delay_max_ms, options->reconnect_delay_ms},
         {"fence_idle_ms", options->fence_idle_ms, 0},
         {"close_timeout_ms", options->close_timeout_ms, 0},
+        {"idle_close_ms", options->idle_close_ms, 0},
     };
     for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
         redlock_status status = check_range(durations[i].field, durations[i].value,

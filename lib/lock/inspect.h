@@ -16,7 +16,7 @@ TAILQ_HEAD(inspection_list, inspection);
 /* The inspections of a client. */
 struct inspections {
     struct context *context;
-    const struct members *members;
+    struct members *members;
     struct inspection_list all; /* not reported yet */
     unsigned out;               /* number of inspections not reported, or with replies to come */
 };
@@ -29,7 +29,7 @@ struct inspection_listener {
 };
 
 void inspections_init(struct inspections *inspections, struct context *context,
-                      const struct members *members);
+                      struct members *members);
 
 /*
  * Asks all nodes about a key, which is copied, once they are known (members.h); `fence` is the one

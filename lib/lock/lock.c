@@ -205,6 +205,7 @@ void lock_begin(redlock_lock *lock, uint64_t now) {
     const struct lease_terms *terms = lock->lease.terms;
     uint32_t members = members_all(locks->members);
     EMIT(&locks->context->events, lock_asked, .request = lock->request, .key = lock->key->bytes);
+    members_use(locks->members, now);
     if (terms->watches) {
         locks_listen(lock);
     }

@@ -29,7 +29,8 @@
 
 void members_init(struct members *members, struct context *context,
                   const struct node_listener *listener, void *arg) {
-    *members = (struct members){.context = context, .listener = listener, .listener_arg = arg};
+    *members = (struct members){
+        .context = context, .listener = listener, .listener_arg = arg, .is_resting = true};
     SLIST_INIT(&members->left);
     members_measure(members);
 }
@@ -68,6 +69,14 @@ static uint32_t nodes_where(const struct members *members, bool is_true(const st
 
 uint32_t members_up(const struct members *members) {
     return nodes_where(members, node_is_up);
+}
+
+static bool has_pending_releases(const struct node *node) {
+    return node->pending.count > 0;
+}
+
+bool members_are_busy(const struct members *members) {
+    return members->next.count > 0 || nodes_where(members, has_pending_releases) != 0;
 }
 
 static bool lacks_channel(const struct node *node) {
@@ -411,8 +420,25 @@ static void start_nodes(struct members *members, uint32_t mask) {
     members->are_known = may_begin(members);
 }
 
-void members_start(struct members *members) {
-    start_nodes(members, members_all(members));
+/* ---- nodes that rest ---- */
+
+void members_use(struct members *members, uint64_t now) {
+    members->used_at = now;
+    if (members->is_resting) {
+        members->is_resting = false;
+        start_nodes(members, members_all(members));
+    }
+}
+
+void members_rest(struct members *members, uint64_t now) {
+    uint32_t rest = members_all(members);
+    struct node *node;
+    members->is_resting = true;
+    members->is_listening = members->are_found = members->are_known = false;
+    while ((node = members_take(members, &rest)) != NULL) {
+        node_stop(node, "closed: the client was idle");
+    }
+    EMIT(&members->context->events, connections_closed, .idle = nanos_sub(now, members->used_at));
 }
 
 /* ---- nodes that go ---- */
@@ -581,6 +607,7 @@ redlock_status members_change(struct members *members, const char *const *uris, 
         drop_draft(&draft);
         return status;
     }
+    members_use(members, clock_now());
     adopt_draft(members, &draft);
     EMIT(&members->context->events, change_begun, .nodes = members->now.count,
          .next = draft.list.count);

@@ -38,6 +38,8 @@ struct members {
     struct node_stack left; /* stopped nodes, until members_bury */
     uint64_t changed_at;    /* the start of the change */
     bool is_listening;      /* the nodes keep channels */
+    uint64_t used_at;       /* the time at which a call last needed the nodes (members_use) */
+    bool is_resting;        /* there are no connections until members_use */
     uint64_t needed_at;     /* is_listening: the time at which a request last needed them */
     uint64_t alert_until;   /* is_listening: heartbeats keep pushes countable until then */
     bool are_found; /* no node is looking up its name, or has addresses left, in its first attempt;
@@ -70,8 +72,14 @@ void members_identify(const struct members *members, struct node *node);
 /* Handles on_up and on_attempt. Returns whether the nodes have become known (are_known) by that. */
 bool members_look(struct members *members);
 
-/* Begins to connect all nodes; they may be known afterwards (are_known). */
-void members_start(struct members *members);
+/*
+ * Records that a call needs the nodes. If they rest, as those of a new client do, begins to connect
+ * them; they may be known afterwards (are_known). Must not be called from a reply.
+ */
+void members_use(struct members *members, uint64_t now);
+
+/* Closes the connections of an idle client, until members_use. */
+void members_rest(struct members *members, uint64_t now);
 
 /* Stops all nodes of a closing client: commands under way get NULL replies inside this call. */
 void members_stop(struct members *members);
@@ -130,6 +138,9 @@ static inline struct node *members_take(const struct members *members, uint32_t 
 
 /* Fills in all nodes, in the order of their lists, as in reports. Returns their number. */
 uint32_t members_in_order(const struct members *members, struct node *nodes[REDLOCK_MAX_NODES]);
+
+/* Returns whether a release is pending at a node, or the lists are being changed. */
+bool members_are_busy(const struct members *members);
 
 /* Returns the mask of the nodes that are UP. */
 uint32_t members_up(const struct members *members);

@@ -116,6 +116,8 @@ redlock_status uplink_init(struct uplink *uplink, struct context *context,
 }
 
 void uplink_start(struct uplink *uplink) {
+    uplink->has_ended = false;
+    uplink->attempts = uplink->unanswered = 0;
     connect_now(uplink);
 }
 
@@ -179,6 +181,7 @@ static void go_down(struct uplink *uplink, const char *why) {
     uint64_t now = clock_now();
     uint64_t delay = draw_delay(uplink, now);
     uplink->disconnected++;
+    uplink->has_ended = true;
     record_reason(uplink, why);
     set_state(uplink, UPLINK_DOWN);
     wake_at(uplink, nanos_add(now, delay));
@@ -287,7 +290,7 @@ static void on_handshake_done(void *owner) {
     }
     if (missing == 0 || uplink->search == SCRIPTS_LOADED) {
         go_up(uplink);
-    } else if (uplink->search == SCRIPTS_ASKED && uplink->disconnected > 0) {
+    } else if (uplink->search == SCRIPTS_ASKED && uplink->has_ended) {
         pause_search(uplink);
     } else {
         load_scripts(uplink, missing);

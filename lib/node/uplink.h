@@ -63,6 +63,7 @@ struct uplink {
     struct timer timer; /* DOWN: the next attempt; SCRIPTS_PAUSED: the end of the pause; otherwise:
                            the next check for a stall */
     uint64_t state_since;       /* the time of the last change of `state` */
+    bool has_ended;             /* an attempt, or a connection, has ended since uplink_start */
     uint32_t attempts;          /* number of attempts since the uplink was last UP for long */
     uint32_t unanswered;        /* number of lookups in a row that were given up */
     struct addresses addresses; /* the addresses of the name, as last looked up */
@@ -88,7 +89,10 @@ redlock_status uplink_init(struct uplink *uplink, struct context *context,
                            const struct uplink_listener *listener, enum handshake_purpose purpose,
                            uint32_t position, const char *text, redlock_error *error);
 
-/* Begins to connect, and tries again after each failure. Must not be called from a reply. */
+/*
+ * Begins to connect, for the first time or after uplink_stop, and tries again after each failure.
+ * Must not be called from a reply.
+ */
 void uplink_start(struct uplink *uplink);
 
 /*
@@ -111,7 +115,7 @@ void uplink_finish(struct uplink *uplink);
 
 /* Returns whether the uplink connects for the first time, and takes commands already. */
 static inline bool uplink_is_new(const struct uplink *uplink) {
-    return uplink->state == UPLINK_CONNECTING && uplink->disconnected == 0;
+    return uplink->state == UPLINK_CONNECTING && !uplink->has_ended;
 }
 
 /* Returns whether commands of locks are sent: the uplink is UP, or connects for the first time. */
@@ -124,7 +128,7 @@ static inline bool uplink_takes_commands(const struct uplink *uplink) {
  * may have to be tried.
  */
 static inline bool uplink_is_known(const struct uplink *uplink) {
-    return uplink->disconnected > 0 || uplink->state == UPLINK_UP ||
+    return uplink->has_ended || uplink->state == UPLINK_UP ||
            (uplink->state == UPLINK_CONNECTING && uplink->address + 1 >= uplink->addresses.count);
 }
 

@@ -482,6 +482,7 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     /* Not drawn, so that seeds keep their worlds. */
     plan->pattern_subscribers = plan->duration / MS % 4 == 0;
     plan->has_rest = plan->duration / MS % 4 == 2;
+    plan->options.idle_close_ms = plan->duration / MS % 5 == 3 ? 1 + plan->duration / MS % 300 : 0;
     if (demand->profile == PROFILE_BROKEN && plan->duration / MS % 8 == 5) {
         draw_late_top_ups(plan, rng);
     }

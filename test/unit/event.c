@@ -121,6 +121,8 @@ static void changes_of_the_nodes_are_logged(void **state) {
     SAYS(&desk, REDLOCK_LOG_INFO, "nodes: the change is abandoned");
     EMIT(&desk.events, node_left, .node = "a:1");
     SAYS(&desk, REDLOCK_LOG_INFO, "node a:1: left");
+    EMIT(&desk.events, connections_closed, .idle = 60 * UINT64_C(1000000000));
+    SAYS(&desk, REDLOCK_LOG_INFO, "nodes: connections closed after 60000 ms without use");
 }
 
 static void channels_are_logged(void **state) {

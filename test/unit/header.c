@@ -52,7 +52,7 @@ static int check_defaults_of_options(void) {
            is.tls_key_file == NULL && is.fence_idle_ms == 604800000 && is.owner == NULL &&
            is.close_timeout_ms == 5000 && is.handover == REDLOCK_HANDOVER_PUSH &&
            is.max_local_handoffs == 64 && is.trace == NULL && is.trace_arg == NULL &&
-           is.max_unsent == 1048576;
+           is.max_unsent == 1048576 && is.idle_close_ms == 0;
 }
 
 /* Likewise. */
