@@ -64,9 +64,6 @@ static void drop_inspection(struct inspection *inspection) {
     key_drop(inspection->key);
     memory_free(&context->allocator, inspection);
     inspections->out--;
-    if (context->is_closing) { /* the client may wait for this last reply */
-        context_wake(context);
-    }
 }
 
 static void record_failure(struct inspection *inspection, const struct node *node,
@@ -267,8 +264,10 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
     if (inspection == NULL) {
         return REDLOCK_ENOMEM;
     }
+    uint64_t now = clock_now();
+    uint64_t start_by = nanos_add(now, options_stall(&inspections->context->options));
     inspection->fence = fence;
-    uint64_t start_by = nanos_add(clock_now(), options_stall(&inspections->context->options));
+    members_use(inspections->members, now);
     if (inspections->members->are_known || inspections->out > WAITING_MAX ||
         !timer_set(&inspection->timer, start_by)) {
         ask_nodes(inspection);
@@ -293,6 +292,9 @@ static const char *detail_of(const struct inspection *inspection, const struct n
     const char *detail = inspection->details[node->index];
     if (!((lists->now | lists->next) & bit)) { /* the lists of the time of the question */
         return "it was not asked: it joined later";
+    }
+    if (!inspection->is_asked) {
+        return "it was not asked: the client was closed before";
     }
     if (inspection->waiting & bit) {
         return "no answer in time";
@@ -367,7 +369,7 @@ static void report_outcome(struct inspection *inspection) {
 }
 
 void inspections_init(struct inspections *inspections, struct context *context,
-                      const struct members *members) {
+                      struct members *members) {
     inspections->context = context;
     inspections->members = members;
     inspections->out = 0;

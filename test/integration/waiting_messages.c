@@ -2,12 +2,14 @@
  * Requests wait in the queue while messages are lost, doubled or late, or reach no waiter: all are
  * served, one at a time.
  */
+#include "clocks.h"
 #include "harness.h"
 #include "master_data.h"
 #include "push_relay.h"
 #include "rivals.h"
 #include "wait_queue.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define KEY "orders:42"
@@ -221,6 +223,61 @@ static void keys_pushed_to_nobody_go_back_in_bounded_numbers(void **state) {
     assert_int_in_range(returned, BACK_MAX, BACK_MAX * (seconds + 1));
 }
 
+/* ----------------------------------------------------------------------------- after a long wait
+ */
+
+#define GHOSTS 100
+
+/* Time in which the waiter sends heartbeats for pushes; then, in which its last one gets too old.
+ */
+#define ALERT_MS 4100
+#define STALE_MS 2400
+
+/* Returns a client whose votes count from the first heartbeat on, and whose heartbeats may be old.
+ */
+static redlock_client *connect_durable(struct fixture *f) {
+    char text[FIVE][64];
+    const char *uris[FIVE];
+
+    for (size_t i = 0; i < FIVE; i++) {
+        snprintf(text[i], sizeof(text[i]), "%s?durable=yes", masters_uris(f->masters)[i]);
+        uris[i] = text[i];
+    }
+    redlock_options options = patient_options(f, uris, FIVE);
+    options.node_timeout_ms = 0;
+    options.guards = REDLOCK_GUARDS_ON;
+    return connect_with(f, &options);
+}
+
+/*
+ * A request with a hundred others ahead polls seldom, and sends no heartbeats between its polls, so
+ * the pushes that it gets do not count by themselves. No time passes from the release on: it does
+ * not get the lock by a poll.
+ */
+static void pushes_after_a_long_wait_are_asked_about(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold_for_waiters(f, connect_client(f), &request);
+    redlock_client *client = connect_durable(f);
+
+    eavesdrop(f, "SUBSCRIBE redlock:ghosts");
+    put_ghosts(f, KEY, GHOSTS, '0', "redlock:ghosts", 1000);
+    struct call *call = begin_acquire(f, client, &request);
+    wait_listening(f, KEY, 0, GHOSTS + 1);
+    pass_time(ALERT_MS);
+    wait_all_answered(f, client);
+    for (size_t i = 0; i < FIVE; i++) {
+        masters_query_integer(f->masters, i, "ZREMRANGEBYRANK %s::queue 0 %d", KEY, GHOSTS - 1);
+    }
+    pass_time(STALE_MS);
+    stop_time();
+    struct call *release = begin_release(f, lock);
+    assert_int_equal(await(f, call), REDLOCK_OK);
+    resume_time();
+    assert_int_equal(await(f, release), REDLOCK_OK);
+    assert_int_equal(let_go(f, call->lock), REDLOCK_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_POST("a_tenth_of_the_messages_is_lost", .lost_percent = 10, .guards = REDLOCK_GUARDS_ON,
@@ -239,6 +296,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_copy_does_not_give_away_a_lock_that_was_handed_over),
         ON_FIVE_MASTERS(messages_that_come_after_the_reservation_do_not_count),
         ON_FIVE_MASTERS(keys_pushed_to_nobody_go_back_in_bounded_numbers),
+        ON_FIVE_MASTERS(pushes_after_a_long_wait_are_asked_about),
     };
 
     return cmocka_run_group_tests_name("waiting_messages", tests, NULL, NULL);
