@@ -301,12 +301,8 @@ static bool record_grant(struct round *round, uint32_t node) {
     return round->verdict != ROUND_OPEN;
 }
 
-bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
-    /* The common case, kept short: a first vote that brings nothing but the grant. */
-    bool is_plain = round->kind == ROUND_ACQUIRE || round->kind == ROUND_RELEASE;
-    if (is_plain && (round->silent >> node & 1) && (fence | round->answered) == 0) {
-        return record_grant(round, node);
-    }
+/* Records any grant. Kept out of round_grant, which runs often. */
+static __attribute__((noinline)) bool grant(struct round *round, uint32_t node, uint64_t fence) {
     if (!may_vote(round, node)) {
         return false;
     }
@@ -314,6 +310,14 @@ bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
         *answer_of(round, node) = (struct round_answer){.fence = fence};
     }
     return record(round, node, REDLOCK_VOTE_GRANTED);
+}
+
+bool round_grant(struct round *round, uint32_t node, uint64_t fence) {
+    /* The common case: a first vote that brings nothing but the grant. */
+    if ((fence | round->answered) == 0 && (round->silent >> node & 1) && round_is_plain(round)) {
+        return record_grant(round, node);
+    }
+    return grant(round, node, fence);
 }
 
 void round_expire(struct round *round, uint32_t late, uint64_t now) {

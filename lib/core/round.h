@@ -89,6 +89,11 @@ static inline uint32_t round_indexes(struct quorum_lists lists) {
     return 32 - (uint32_t)__builtin_clz(lists.now | lists.next);
 }
 
+/* Returns whether only the number of the grants matters, not their order, values or times. */
+static inline bool round_is_plain(const struct round *round) {
+    return round->kind == ROUND_ACQUIRE || round->kind == ROUND_RELEASE;
+}
+
 /*
  * Begins a round at all nodes of `lists`. ROUND_DIAGNOSE waits for `awaited`, a mask; the other
  * kinds ignore it. `answers` has room for round_indexes(lists). For a permit, the caller sets

@@ -54,8 +54,9 @@ void outbox_rest(redlock_lock *lock) {
     }
 }
 
-static void on_vote(void *owner, bool decided, redlock_vote vote) {
-    redlock_lock *lock = owner;
+/* Raises the event of a vote, if any. Kept out of on_vote, which runs often. */
+static __attribute__((noinline)) void heed_vote(redlock_lock *lock, bool decided,
+                                                redlock_vote vote) {
     if (decided) { /* a round is decided once; later votes may still need an event */
         locks_raise(lock, LOCK_DECIDED);
     } else if (is_of_use(&lock->operation->round, vote)) {
@@ -66,6 +67,15 @@ static void on_vote(void *owner, bool decided, redlock_vote vote) {
     }
     if (lock->lease.state == LEASE_HELD && lock->events == 0) {
         outbox_rest(lock);
+    }
+}
+
+static void on_vote(void *owner, bool decided, redlock_vote vote) {
+    redlock_lock *lock = owner;
+    /* Most votes are plain grants that change nothing yet; a lock that is held may rest. */
+    bool is_plain = vote == REDLOCK_VOTE_GRANTED && round_is_plain(&lock->operation->round);
+    if (decided || !is_plain || lock->lease.state == LEASE_HELD) {
+        heed_vote(lock, decided, vote);
     }
 }
 
