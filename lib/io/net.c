@@ -617,8 +617,7 @@ bool conn_send(struct conn *conn, struct conn_request *request, const char *data
 
 bool conn_subscribe(struct conn *conn, struct conn_request *request, const char *channel,
                     const char *data, size_t length) {
-    bool has_ended = conn->is_closing || conn->reader.channel != NULL;
-    if (has_ended || !queue(conn, load_of(conn, request), request, data, length)) {
+    if (!conn_send(conn, request, data, length)) {
         return false;
     }
     reader_subscribe(&conn->reader, channel);
