@@ -42,7 +42,10 @@ static void round_was_yes(struct lease *lease, uint64_t start, uint64_t end, uin
     lease->is_unrenewed = false;
     lease->holding.early_renewals = 0;
     set_validity(lease, end, now);
-    uint64_t at = renewal_next(&lease->holding.phase, lease->ttl, start, lease->terms->ticks);
+    uint64_t at = NANOS_NEVER;
+    if (lease->terms->watchdog) { /* otherwise no renewal follows, and the phase is never used */
+        at = renewal_next(&lease->holding.phase, lease->ttl, start, lease->terms->ticks);
+    }
     rest(lease, plan_renewal(lease, at));
 }
 
