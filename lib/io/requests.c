@@ -6,7 +6,7 @@
 
 bool requests_init(struct requests *requests, const redlock_allocator *allocator) {
     *requests = (struct requests){.allocator = allocator};
-    return requests_make_room(requests);
+    return requests_grow(requests);
 }
 
 void requests_finish(struct requests *requests) {
@@ -15,10 +15,7 @@ void requests_finish(struct requests *requests) {
     }
 }
 
-bool requests_make_room(struct requests *requests) {
-    if (requests->count < requests->size) {
-        return true;
-    }
+bool requests_grow(struct requests *requests) {
     uint32_t size = requests->size > 0 ? 2 * requests->size : SIZE_AT_FIRST;
     struct conn_request **ring = memory_alloc(requests->allocator, size * sizeof(*ring));
     if (ring == NULL) {

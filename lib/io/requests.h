@@ -25,8 +25,13 @@ bool requests_init(struct requests *requests, const redlock_allocator *allocator
 /* Frees the ring. The struct may be all zeros. */
 void requests_finish(struct requests *requests);
 
+/* Enlarges the ring. Returns false when out of memory. */
+bool requests_grow(struct requests *requests);
+
 /* Makes room for one more request. Returns false when out of memory. */
-bool requests_make_room(struct requests *requests);
+static inline bool requests_make_room(struct requests *requests) {
+    return requests->count < requests->size || requests_grow(requests);
+}
 
 /* Adds a request. There must be room. */
 static inline void requests_add(struct requests *requests, struct conn_request *request) {
