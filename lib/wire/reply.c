@@ -183,8 +183,10 @@ static bool read_outcome(const char **p, const char *end, enum script script,
     if (!read_vote(p, end, script, outcome)) {
         return false;
     }
-    outcome->is_unfinished = *p < end && **p == '+';
-    *p += outcome->is_unfinished;
+    if (*p < end && **p == '+') {
+        outcome->is_unfinished = true;
+        ++*p;
+    }
     return true;
 }
 
