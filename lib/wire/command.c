@@ -178,26 +178,35 @@ void script_call_clear(struct script_call *call) {
     call->key_count = call->argument_count = 0;
 }
 
-static void add_key(struct script_call *call, const struct key *key, const char *suffix) {
+static void add_key(struct script_call *call, const struct key *key) {
+    bulk(&call->keys, key->bytes, key->length);
+    call->key_count++;
+}
+
+/* Adds a key whose name is that of a lock's key and a suffix. */
+static void add_derived_key(struct script_call *call, const struct key *key, const char *suffix) {
     bulk_joined(&call->keys, key->bytes, key->length, suffix);
     call->key_count++;
 }
 
 /* Adds the keys of a lock that the script takes for one of them. */
 static void add_keys(struct script_call *call, enum script script, const struct key *key) {
-    add_key(call, key, "");
+    add_key(call, key);
     for (const char *p = script_infos[script].keys; *p != '\0'; p++) {
-        add_key(call, key, *p == 'c' ? COUNTER_SUFFIX : *p == 'r' ? READERS_SUFFIX : WRITER_SUFFIX);
+        const char *suffix = *p == 'c'   ? COUNTER_SUFFIX
+                             : *p == 'r' ? READERS_SUFFIX
+                                         : WRITER_SUFFIX;
+        add_derived_key(call, key, suffix);
     }
 }
 
 /* Adds all keys of a lock, then their counters: the order that scripts called per lock expect. */
 static void add_keys_together(struct script_call *call, const struct lock_arguments *lock) {
     for (const struct key *key = lock->key; key != NULL; key = key->next) {
-        add_key(call, key, "");
+        add_key(call, key);
     }
     for (const struct key *key = lock->key; key != NULL && lock->is_fenced; key = key->next) {
-        add_key(call, key, COUNTER_SUFFIX);
+        add_derived_key(call, key, COUNTER_SUFFIX);
     }
 }
 
