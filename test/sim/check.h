@@ -270,6 +270,7 @@ struct checker {
 
     uint64_t beat_gap;       /* longest time between a heartbeat and a command that needs one; ns */
     uint64_t keep_alive_gap; /* longest time between two heartbeats; ns */
+    bool closes_idle;        /* whether idle clients close their connections */
     uint64_t unseen; /* longest time for which a server's loss may be unknown to its clients; ns */
     uint64_t lasts;  /* longest lifetime of a lock; ns */
     struct doubt losses[SERVERS_MAX][KEYS_MAX], jumps[SERVERS_MAX];

@@ -227,7 +227,11 @@ void check_resting(const struct checker *checker, const struct network *network)
         if (link->conn == NULL || process->failed > 0 || checker->clocks_jump) {
             continue;
         }
-        if (link->channel[0] != '\0') {
+        if (checker->closes_idle) {
+            violate(checker->world, INVARIANT_BOUNDS,
+                    "process %u is idle, but still connected to node %u", process->index,
+                    link->server->master.index);
+        } else if (link->channel[0] != '\0') {
             violate(checker->world, INVARIANT_BOUNDS,
                     "process %u is idle, but still has a channel at node %u", process->index,
                     link->server->master.index);

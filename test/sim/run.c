@@ -81,6 +81,7 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     answer_ms = answer_ms != 0 ? answer_ms : ANSWER_MARGIN / MS; /* options_max_age */
     run->checker.unseen = in_true_time(plan, (answer_ms + 2000) * MS);
     run->checker.beat_gap = in_true_time(plan, GUARD_BEAT_NANOS + TURN_MS * MS);
+    run->checker.closes_idle = plan->options.idle_close_ms > 0;
     run->checker.keep_alive_gap = in_true_time(plan, GUARD_GAP_MAX + TURN_MS * MS);
     run->checker.lasts =
         (uint64_t)((double)plan->options.max_ttl_ms * (1 + plan->options.drift) * (double)MS);
