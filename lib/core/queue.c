@@ -6,15 +6,17 @@
 #include "core/permits.h"
 
 /*
- * The time between two polls of a first waiter, in eighths of a reservation. A poll takes a
- * heartbeat along, and both are most of what a waiter costs the nodes; but after 2 reservations the
- * heartbeat would be too old for pushes to count.
+ * The shortest time between two polls, in eighths of a reservation. A poll takes a heartbeat along,
+ * and both are most of what a waiter costs the nodes. A first waiter polls seldom, but before the
+ * heartbeat is too old for pushes to count. Others may find that one ahead hangs, to which the key
+ * was passed: they look soon after its reservation.
  */
-#define POLL_EIGHTHS 15
+#define POLL_EIGHTHS_OF_FIRST 15
+#define POLL_EIGHTHS 10
 
 /* The number of waiters ahead for which that time doubles, and how often it may be added. */
-#define POLL_STRETCH 12
-#define POLL_STRETCHES_MAX 9
+#define POLL_STRETCH 8
+#define POLL_STRETCHES_MAX 16
 
 /* The time within which a waiter asks a node that has started a new queue. */
 #define ENTER_SOON (50 * NANOS_PER_MS)
@@ -59,7 +61,8 @@ static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     }
     /* One more millisecond, because nodes report the TTL in whole ones. */
     uint64_t expiry = nanos_from_ms((uint64_t)round_free_in_ms(round) + 1);
-    uint64_t delay = nanos_min(expiry, terms->reservation / 8 * POLL_EIGHTHS);
+    uint64_t eighths = round->ahead == 0 ? POLL_EIGHTHS_OF_FIRST : POLL_EIGHTHS;
+    uint64_t delay = nanos_min(expiry, terms->reservation / 8 * eighths);
     uint64_t spread =
         delay / POLL_STRETCH * nanos_min(round->ahead, POLL_STRETCHES_MAX * POLL_STRETCH);
     return delay + backoff_draw(lease->terms->seed, delay / 16 + spread);

@@ -205,7 +205,7 @@ static void a_log_wants_what_its_level_wants(void **state) {
         unsigned wanted; /* number of kinds */
     } cases[] = {
         {REDLOCK_LOG_DEBUG, EVENT_COUNT},
-        {REDLOCK_LOG_INFO, 17},
+        {REDLOCK_LOG_INFO, 18},
         {REDLOCK_LOG_WARN, 9},
         {REDLOCK_LOG_ERROR, 2},
     };

@@ -315,7 +315,7 @@ static void test_who_stands_further_back_polls_less(void **state) {
     static const struct {
         uint32_t ahead;
         uint64_t least_ms, most_ms;
-    } rows[] = {{0, 1250, 1329}, {8, 1250, 2579}, {1000000, 1250, 21329}};
+    } rows[] = {{0, 1875, 1993}, {8, 1250, 2579}, {1000000, 1250, 21329}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct rig rig;
         struct lease_terms terms = queue_terms();
