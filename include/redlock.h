@@ -401,9 +401,9 @@ struct redlock_options {
      */
     uint64_t node_timeout_ms;
     /*
-     * Silence after which a node that owes an answer is disconnected, and connected again. 0, the
-     * default: twice that time, at least 1 s; 3 s while connecting. Also the timeout of a name's
-     * lookup (0: 1 s), doubled for each further one, up to 5 s.
+     * Silence after which a node that owes an answer is disconnected. 0, the default: twice that
+     * time, at least 1 s; 3 s while connecting. Also the timeout of a name's lookup (0: 1 s),
+     * doubled for each further one, up to 5 s.
      */
     uint64_t stall_timeout_ms;
     uint64_t max_ttl_ms; /* longest TTL that a request may ask for; 30000 */
@@ -449,8 +449,7 @@ struct redlock_options {
     /*
      * Time for which the nodes keep the counter of an unused fenced key; 0: for ever. 7 days, or
      * max_ttl_ms if that is longer; other values below max_ttl_ms are refused. Keep at least three
-     * days, because wrong clocks can put counters that far ahead of the time, at which an expired
-     * one restarts. See lib/doc/sizing.md, Fenced keys.
+     * days: wrong clocks can put counters that far ahead. See lib/doc/sizing.md.
      */
     uint64_t fence_idle_ms;
 
@@ -475,13 +474,12 @@ struct redlock_options {
     redlock_trace_cb *trace;
     void *trace_arg; /* argument of the hook */
 
-    /* Number of requests that may wait to be sent; more get REDLOCK_EBUSY. 1048576. */
+    /* Requests that may wait to be sent; more get REDLOCK_EBUSY. 1048576. */
     uint32_t max_unsent;
 
     /*
-     * Time after which a client without locks, requests and other calls under way closes its
-     * connections; 0, the default: never. The next call connects again, and takes as long as the
-     * first one of a new client. See lib/doc/sizing.md.
+     * Time without use after which a client closes its connections, until the next call; 0, the
+     * default: never. See lib/doc/sizing.md.
      */
     uint64_t idle_close_ms;
 };

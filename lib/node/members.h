@@ -193,10 +193,10 @@ void members_listen(struct members *members);
 void members_tend_channels(struct members *members, bool are_needed, uint64_t now);
 
 /*
- * The time for which heartbeats go on while a request waits, so that pushes count at once. Who has
- * waited for longer will probably wait on (as in the ski rental problem): the heartbeats of that
- * time cost the nodes as much as the ask by which a late push is made to count (lock/pushes.c). Its
- * polls bring heartbeats, too.
+ * The time for which heartbeats go on while a request waits, so that pushes count at once. A longer
+ * wait will probably go on, too (as in the ski rental problem): the heartbeats of this time cost
+ * the nodes as much as the ask by which a late push is made to count (lock/pushes.c). Polls bring
+ * heartbeats in any case.
  */
 #define MEMBERS_ALERT (4000 * NANOS_PER_MS)
 
