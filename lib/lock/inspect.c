@@ -36,6 +36,13 @@
  */
 #define WAITING_MAX 16
 
+/* What the nodes have answered, until it is reported: most of an inspection's memory. */
+struct findings {
+    struct survey survey;
+    char details[REDLOCK_MAX_NODES][DETAIL_MAX];
+    struct survey_entries entries[]; /* by node; none for the check of a fence */
+};
+
 struct inspection {
     struct conn_request request;
     struct inspections *inspections;
@@ -45,14 +52,22 @@ struct inspection {
     struct timer timer;
     struct key *key;
     uint64_t fence;
-    unsigned references; /* number of replies to come, plus 1 while in the list */
-    uint32_t waiting;    /* mask: nodes whose answer is awaited */
-    bool is_asked;       /* the calls were sent */
-    bool is_over;        /* all awaited nodes are late, or the time to connect is over */
-    struct survey survey;
-    char details[REDLOCK_MAX_NODES][DETAIL_MAX];
-    struct survey_entries entries[]; /* by node; none for the check of a fence */
+    unsigned references;       /* number of replies to come, plus 1 while in the list */
+    uint32_t waiting;          /* mask: nodes whose answer is awaited */
+    bool is_asked;             /* the calls were sent */
+    bool is_over;              /* all awaited nodes are late, or the time to connect is over */
+    struct findings *findings; /* NULL: they were reported */
 };
+
+static void free_inspection(struct inspection *inspection, const redlock_allocator *allocator) {
+    if (inspection->key != NULL) {
+        key_drop(inspection->key);
+    }
+    if (inspection->findings != NULL) {
+        memory_free(allocator, inspection->findings);
+    }
+    memory_free(allocator, inspection);
+}
 
 static void drop_inspection(struct inspection *inspection) {
     struct inspections *inspections = inspection->inspections;
@@ -61,15 +76,14 @@ static void drop_inspection(struct inspection *inspection) {
         return;
     }
     timer_finish(&inspection->timer);
-    key_drop(inspection->key);
-    memory_free(&context->allocator, inspection);
+    free_inspection(inspection, &context->allocator);
     inspections->out--;
 }
 
 static void record_failure(struct inspection *inspection, const struct node *node,
                            const char *text) {
     struct text detail;
-    text_init(&detail, inspection->details[node->index], DETAIL_MAX);
+    text_init(&detail, inspection->findings->details[node->index], DETAIL_MAX);
     text_append_foreign(&detail, text, strlen(text));
 }
 
@@ -77,7 +91,7 @@ static void record_failure(struct inspection *inspection, const struct node *nod
 
 static void take_view(struct inspection *inspection, struct node *node,
                       const struct reply_view *view) {
-    struct survey_answer *answer = &inspection->survey.answers[node->index];
+    struct survey_answer *answer = &inspection->findings->survey.answers[node->index];
     static const enum survey_state states[] = {
         [REPLY_VIEW_FREE] = SURVEY_FREE,
         [REPLY_VIEW_HELD] = SURVEY_HELD,
@@ -94,9 +108,9 @@ static void take_view(struct inspection *inspection, struct node *node,
     answer->readers = view->readers;
     answer->queue_length = view->queue_length;
     survey_record_value(answer, view->value, view->length);
-    for (uint32_t i = 0; i < view->named && inspection->survey.entries != NULL; i++) {
+    for (uint32_t i = 0; i < view->named && inspection->findings->survey.entries != NULL; i++) {
         const struct reply_waiter *waiter = &view->waiters[i];
-        survey_record_waiter(&inspection->survey.entries[node->index], waiter->ticket,
+        survey_record_waiter(&inspection->findings->survey.entries[node->index], waiter->ticket,
                              waiter->value, waiter->length);
     }
     if (view->kind == REPLY_VIEW_NO_EXPIRY) {
@@ -128,7 +142,7 @@ static bool send_inspection(struct inspection *inspection, struct node *node) {
     struct context *context = inspection->inspections->context;
     struct bytes *command = &context->scratch;
     struct script_call call;
-    bool names_waiters = inspection->survey.entries != NULL;
+    bool names_waiters = inspection->listener.on_view != NULL;
     const struct lock_arguments lock = {
         .key = inspection->key, .waiters_named = names_waiters ? REDLOCK_MAX_QUEUE_OWNERS : 0};
     script_call_init(&call, &context->allocator);
@@ -199,7 +213,7 @@ static void ask_node(struct inspection *inspection, struct node *node) {
 
 static void ask_nodes(struct inspection *inspection) {
     const struct members *members = inspection->inspections->members;
-    const struct quorum_lists *lists = &inspection->survey.lists;
+    const struct quorum_lists *lists = &inspection->findings->survey.lists;
     uint32_t rest = members_all(members) & (lists->now | lists->next);
     uint64_t now = clock_now();
     struct node *node;
@@ -213,38 +227,35 @@ static void ask_nodes(struct inspection *inspection) {
     context_wake(inspection->inspections->context);
 }
 
-/* Returns an inspection, with room for queue entries if the callback is `on_view`. */
-static struct inspection *allocate(const struct inspections *inspections,
-                                   const struct inspection_listener *listener) {
+/* Returns empty findings, with room for queue entries if the callback is `on_view`. */
+static struct findings *create_findings(const struct inspections *inspections,
+                                        const struct inspection_listener *listener) {
     bool names_waiters = listener->on_view != NULL;
-    uint32_t all = members_all(inspections->members);
-    /* up to the highest index in use: `all` has a bit for each node, and is never 0 */
-    size_t nodes = names_waiters ? 32 - (size_t)__builtin_clz(all) : 0;
-    struct inspection *inspection =
-        memory_zalloc(&inspections->context->allocator,
-                      sizeof(*inspection) + nodes * sizeof(inspection->entries[0]));
-    if (inspection != NULL) {
-        inspection->listener = *listener;
-        inspection->survey.entries = names_waiters ? inspection->entries : NULL;
+    struct quorum_lists lists = members_lists(inspections->members);
+    size_t nodes = names_waiters ? round_indexes(lists) : 0;
+    struct findings *findings = memory_zalloc(
+        &inspections->context->allocator, sizeof(*findings) + nodes * sizeof(findings->entries[0]));
+    if (findings != NULL) {
+        findings->survey.lists = lists;
+        findings->survey.entries = names_waiters ? findings->entries : NULL;
     }
-    return inspection;
+    return findings;
 }
 
 static struct inspection *create_inspection(struct inspections *inspections, const char *key,
                                             size_t key_length,
                                             const struct inspection_listener *listener) {
     struct context *context = inspections->context;
-    struct inspection *inspection = allocate(inspections, listener);
+    struct inspection *inspection = memory_zalloc(&context->allocator, sizeof(*inspection));
     if (inspection == NULL) {
         return NULL;
     }
+    inspection->listener = *listener;
     inspection->key = key_create(&context->keys, key, key_length);
-    if (inspection->key == NULL ||
+    inspection->findings = create_findings(inspections, listener);
+    if (inspection->key == NULL || inspection->findings == NULL ||
         !timer_init(&inspection->timer, &context->loop, on_inspect_timer, inspection)) {
-        if (inspection->key != NULL) {
-            key_drop(inspection->key);
-        }
-        memory_free(&context->allocator, inspection);
+        free_inspection(inspection, &context->allocator);
         return NULL;
     }
     inspection->request.on_reply = on_inspect_reply;
@@ -252,7 +263,6 @@ static struct inspection *create_inspection(struct inspections *inspections, con
     inspection->inspections = inspections;
     inspection->eval = (struct eval){.script = SCRIPT_INSPECT};
     inspection->references = 1;
-    inspection->survey.lists = members_lists(inspections->members);
     TAILQ_INSERT_TAIL(&inspections->all, inspection, link);
     inspections->out++;
     return inspection;
@@ -280,16 +290,17 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
 static bool is_decided(const struct inspection *inspection) {
     bool is_closing = inspection->inspections->context->is_closing;
     /* A fence is stale, or not, for certain: later answers cannot change that. */
-    bool is_known = inspection->listener.on_fence != NULL &&
-                    survey_check_fence(&inspection->survey, inspection->fence) != REDLOCK_ENOQUORUM;
+    bool is_known =
+        inspection->listener.on_fence != NULL &&
+        survey_check_fence(&inspection->findings->survey, inspection->fence) != REDLOCK_ENOQUORUM;
     bool is_complete = inspection->is_asked && inspection->waiting == 0;
     return is_closing || inspection->is_over || is_complete || is_known;
 }
 
 static const char *detail_of(const struct inspection *inspection, const struct node *node) {
     uint32_t bit = node_bit(node);
-    const struct quorum_lists *lists = &inspection->survey.lists;
-    const char *detail = inspection->details[node->index];
+    const struct quorum_lists *lists = &inspection->findings->survey.lists;
+    const char *detail = inspection->findings->details[node->index];
     if (!((lists->now | lists->next) & bit)) { /* the lists of the time of the question */
         return "it was not asked: it joined later";
     }
@@ -299,12 +310,12 @@ static const char *detail_of(const struct inspection *inspection, const struct n
     if (inspection->waiting & bit) {
         return "no answer in time";
     }
-    bool is_silent = inspection->survey.answers[node->index].state == SURVEY_SILENT;
+    bool is_silent = inspection->findings->survey.answers[node->index].state == SURVEY_SILENT;
     return is_silent && detail[0] == '\0' ? "refused without a reason" : detail;
 }
 
 static redlock_node_view view_of(const struct inspection *inspection, const struct node *node) {
-    const struct survey_answer *answer = &inspection->survey.answers[node->index];
+    const struct survey_answer *answer = &inspection->findings->survey.answers[node->index];
     return (redlock_node_view){
         .node = node_name(node),
         .answered = answer->state != SURVEY_SILENT,
@@ -324,7 +335,7 @@ static redlock_status unless_closing(const struct inspection *inspection, redloc
 }
 
 static void report_view(const struct inspection *inspection) {
-    struct survey_verdict verdict = survey_decide(&inspection->survey);
+    struct survey_verdict verdict = survey_decide(&inspection->findings->survey);
     struct survey_queue queue;
     const char *owners[REDLOCK_MAX_QUEUE_OWNERS];
     redlock_node_view views[REDLOCK_MAX_NODES];
@@ -333,13 +344,13 @@ static void report_view(const struct inspection *inspection) {
     for (uint32_t i = 0; i < count; i++) {
         views[i] = view_of(inspection, nodes[i]);
     }
-    survey_waiters(&inspection->survey, &queue);
+    survey_waiters(&inspection->findings->survey, &queue);
     for (uint32_t i = 0; i < queue.owner_count; i++) {
         owners[i] = queue.owners[i];
     }
     redlock_view view = {
         .held = verdict.is_held,
-        .owner = verdict.is_held ? inspection->survey.answers[verdict.node].owner : "",
+        .owner = verdict.is_held ? inspection->findings->survey.answers[verdict.node].owner : "",
         .ttl_ms = verdict.ttl_ms,
         .fence = verdict.fence,
         .nodes = views,
@@ -355,7 +366,7 @@ static void report_view(const struct inspection *inspection) {
 }
 
 static void report_fence(const struct inspection *inspection) {
-    redlock_status status = survey_check_fence(&inspection->survey, inspection->fence);
+    redlock_status status = survey_check_fence(&inspection->findings->survey, inspection->fence);
     inspection->listener.on_fence(unless_closing(inspection, status), inspection->listener.arg);
 }
 
@@ -395,6 +406,8 @@ void inspections_turn(struct inspections *inspections) {
             TAILQ_REMOVE(&inspections->all, inspection, link);
             report_outcome(inspection);
             inspection->waiting = 0; /* later answers are ignored */
+            memory_free(&inspections->context->allocator, inspection->findings);
+            inspection->findings = NULL; /* a silent node may keep the rest for long */
             drop_inspection(inspection);
         }
         inspection = next;

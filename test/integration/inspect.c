@@ -505,6 +505,39 @@ static void closed_with_nodes_that_never_answer(void **state) {
     thaw_masters(f, 0, 2);
 }
 
+#define QUESTIONS 200
+
+/* Bytes that an inspection may keep after its report, for the answers that may still come. */
+#define KEPT_BYTES 2048
+
+static void count_view(redlock_status status, const redlock_view *view, void *arg) {
+    (void)view;
+    assert_int_equal(status, REDLOCK_OK);
+    ++*(size_t *)arg;
+}
+
+static bool are_all_counted(void *arg) {
+    return *(const size_t *)arg == QUESTIONS;
+}
+
+static void a_silent_node_keeps_little_memory(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    size_t reported = 0;
+    size_t before;
+
+    freeze(f, 0);
+    before = f->allocator.bytes;
+    for (unsigned i = 0; i < QUESTIONS; i++) {
+        assert_int_equal(redlock_inspect(client, KEY, 0, count_view, &reported), REDLOCK_OK);
+    }
+    time_out_without(f, client, 1u << 0);
+    run_until(f, are_all_counted, &reported, "each inspection was reported");
+    assert_int_in_range(node_info(client, 0).commands, QUESTIONS, 2 * QUESTIONS);
+    assert_int_in_range(f->allocator.bytes - before, 0, QUESTIONS * KEPT_BYTES);
+    thaw(f, 0);
+}
+
 static void mistakes_are_named(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -545,6 +578,7 @@ int main(void) {
         ON_FIVE_MASTERS(asked_inside_callbacks),
         ON_FIVE_MASTERS(a_close_ends_what_was_asked),
         ON_FIVE_MASTERS(closed_with_nodes_that_never_answer),
+        ON_FIVE_MASTERS(a_silent_node_keeps_little_memory),
         ON_FIVE_MASTERS(mistakes_are_named),
     };
 
