@@ -338,6 +338,7 @@ static void three_stopped_nodes_time_out(void **state) {
     options.node_timeout_ms = 12345;
     client = connect_with(f, &options);
     freeze_masters(f, 0, 3);
+    stop_time();
     call = begin_acquire(f, client, &request);
     for (size_t i = 3; i < FIVE; i++) {
         wait_answered(f, client, i);
@@ -348,6 +349,7 @@ static void three_stopped_nodes_time_out(void **state) {
     assert_ended(call, REDLOCK_ENOQUORUM);
     assert_true(votes(call, REDLOCK_VOTE_TIMEOUT) >= 3);
     assert_explained(call, "12345 ms");
+    resume_time();
     for (size_t i = 0; i < 3; i++) {
         thaw(f, i);
         wait_executed(f, i, "set", 1);
