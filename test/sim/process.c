@@ -188,6 +188,7 @@ static void on_wake(void *owner) {
     TRACE(process->world, "process %u runs", process->index);
     running = process;
     process->is_running = true;
+    process->preempted = 0;
     process->on_check(process, false);
     if (rng_chance(&process->world->rng, 500)) {
         sort(process);
@@ -222,10 +223,15 @@ void process_pause(struct event_base *process, uint64_t until) {
     task_schedule(process->world, &process->resume, until);
 }
 
+/* More than any iteration needs: what becomes due in a preemption belongs to it, without end. */
+#define PREEMPTIONS_MAX 8
+
 void process_may_be_preempted(struct event_base *process) {
     struct world *world = process->world;
-    if (process->is_running && !world->is_nested && rng_chance(&world->rng, process->preemptions)) {
+    if (process->is_running && !world->is_nested && process->preempted < PREEMPTIONS_MAX &&
+        rng_chance(&world->rng, process->preemptions)) {
         uint64_t until = world->now + rng_below(&world->rng, process->preempted_for);
+        process->preempted++;
         TRACE(world, "process %u is preempted", process->index);
         process->on_check(process, true);
         world->is_nested = true;

@@ -49,6 +49,7 @@ struct event_base {
     uint64_t lateness;      /* maximum lateness of a wake */
     unsigned preemptions;   /* preemptions per mille of the readings of its clock */
     uint64_t preempted_for; /* maximum length of a preemption */
+    unsigned preempted;     /* number of preemptions in this iteration of its loop */
 
     uint64_t cost;       /* time of one unit of work; ns; 0: its code takes no time */
     uint64_t work;       /* units of work of the current occurrence */
