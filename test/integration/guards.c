@@ -184,20 +184,9 @@ static void wait_quarantined(struct fixture *f, redlock_client *client, size_t n
     run_until(f, is_quarantined, &suspicion, "the node has reported that it was restarted");
 }
 
-/* The URIs of three nodes. */
-struct uris {
-    char text[THREE][160];
-    const char *list[THREE];
-};
-
 /* Returns options of a client that considers its nodes durable. */
-static redlock_options durable(struct fixture *f, struct uris *uris, uint64_t max_ttl_ms) {
-    for (size_t i = 0; i < THREE; i++) {
-        snprintf(uris->text[i], sizeof(uris->text[i]), "%s?durable=yes",
-                 masters_uri(f->masters, i));
-        uris->list[i] = uris->text[i];
-    }
-    return guarded(f, uris->list, THREE, max_ttl_ms);
+static redlock_options durable(struct fixture *f, uint64_t max_ttl_ms) {
+    return guarded(f, durable_uris(f), THREE, max_ttl_ms);
 }
 
 /* ------------------------------------------------------------------------------------ restarts */
@@ -357,8 +346,7 @@ static void a_grant_that_its_node_has_forgotten_is_void(void **state) {
 
 static void a_durable_node_counts_at_once(void **state) {
     struct fixture *f = *state;
-    struct uris uris;
-    redlock_options options = durable(f, &uris, LONG_TTL_MS);
+    redlock_options options = durable(f, LONG_TTL_MS);
     redlock_client *client = create_client(f, &options);
 
     hold(f, client, KEY, LONG_TTL_MS);
@@ -621,8 +609,7 @@ static void start_again_ahead(struct fixture *f, redlock_client *client, int64_t
 /* The operator vouches for the node's memory, but not for its clock. */
 static void a_durable_node_that_restarts_is_asked_for_its_clock(void **state) {
     struct fixture *f = *state;
-    struct uris uris;
-    redlock_options options = durable(f, &uris, TTL_MS);
+    redlock_options options = durable(f, TTL_MS);
     redlock_client *client = create_trusting(f, &options);
 
     start_again_ahead(f, client, 3600);
@@ -714,8 +701,7 @@ static void a_duplicate_that_is_replaced_counts(void **state) {
 
 static void a_replica_never_counts(void **state) {
     struct fixture *f = *state;
-    struct uris uris;
-    redlock_options options = durable(f, &uris, SHORT_TTL_MS);
+    redlock_options options = durable(f, SHORT_TTL_MS);
 
     free(masters_query(f->masters, 2, "CONFIG SET replica-read-only no"));
     free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
@@ -733,12 +719,7 @@ static void a_replica_never_counts(void **state) {
 }
 
 static bool has_synced(void *arg) {
-    struct fixture *f = arg;
-    char *link = masters_query(f->masters, 2, "INFO replication");
-    bool is_up = strstr(link, "master_link_status:up") != NULL;
-
-    free(link);
-    return is_up;
+    return info_contains(arg, 2, "replication", "master_link_status:up");
 }
 
 /*
@@ -762,8 +743,7 @@ static void a_master_that_was_a_replica_for_a_moment_is_noticed(void **state) {
 
 /* On an open connection only the heartbeat shows the change. */
 static void becomes_a_replica(struct fixture *f, const char *is_read_only, redlock_guards guards) {
-    struct uris uris;
-    redlock_options options = durable(f, &uris, SHORT_TTL_MS);
+    redlock_options options = durable(f, SHORT_TTL_MS);
 
     options.guards = guards;
     redlock_client *client = create_trusting(f, &options);
@@ -807,11 +787,7 @@ static redlock_client *with_a_replica(struct fixture *f, const redlock_options *
 }
 
 static bool is_synced_back(void *arg) {
-    char *link = masters_query(((struct fixture *)arg)->masters, 0, "INFO replication");
-    bool is_up = strstr(link, "master_link_status:up") != NULL;
-
-    free(link);
-    return is_up;
+    return info_contains(arg, 0, "replication", "master_link_status:up");
 }
 
 /*
@@ -853,11 +829,8 @@ static void a_failback_to_a_replica_is_noticed(void **state) {
  * Returns whether the master has no second replication id, which would show that it was a replica.
  */
 static bool has_lost_its_second_id(struct fixture *f) {
-    char *info = masters_query(f->masters, 0, "INFO replication");
-    bool is_lost = strstr(info, "master_replid2:0000000000000000000000000000000000000000") != NULL;
-
-    free(info);
-    return is_lost;
+    return info_contains(f, 0, "replication",
+                         "master_replid2:0000000000000000000000000000000000000000");
 }
 
 /* The client checks so late that the server has forgotten that it was a replica. */
@@ -962,6 +935,12 @@ static void a_server_that_says_nothing_but_read_only_is_asked_now_and_then(void 
     assert_int_in_range(peer_commands(peer) - before, 100, 300);
 }
 
+/* The URIs of three nodes. */
+struct uris {
+    char text[THREE][160];
+    const char *list[THREE];
+};
+
 static const char *const *login(struct fixture *f, struct uris *uris, const char *rules) {
     for (size_t i = 0; i < THREE; i++) {
         free(masters_query(f->masters, i, "ACL SETUSER locker on >secret ~* %s", rules));
@@ -1015,8 +994,7 @@ static void whoever_may_not_be_asked_is_trusted_if_so_wished(void **state) {
 /* The client sends no commands for locks, yet notices the hung node. */
 static void an_idle_client_notices_who_hangs(void **state) {
     struct fixture *f = *state;
-    struct uris uris;
-    redlock_options options = durable(f, &uris, SHORT_TTL_MS);
+    redlock_options options = durable(f, SHORT_TTL_MS);
 
     options.stall_timeout_ms = under_valgrind() ? 5000 : 500;
     redlock_client *client = create_trusting(f, &options);
@@ -1028,8 +1006,7 @@ static void an_idle_client_notices_who_hangs(void **state) {
 
 static void scripts_may_be_flushed(void **state) {
     struct fixture *f = *state;
-    struct uris uris;
-    redlock_options options = durable(f, &uris, SHORT_TTL_MS);
+    redlock_options options = durable(f, SHORT_TTL_MS);
     redlock_client *client = create_trusting(f, &options);
 
     size_t evals = executed(f, 0, "eval");
@@ -1153,11 +1130,7 @@ static void remove_folder(void *path) {
 }
 
 static bool has_failed_to_save(void *arg) {
-    char *info = masters_query(((struct fixture *)arg)->masters, 0, "INFO persistence");
-    bool has_failed = strstr(info, "rdb_last_bgsave_status:err") != NULL;
-
-    free(info);
-    return has_failed;
+    return info_contains(arg, 0, "persistence", "rdb_last_bgsave_status:err");
 }
 
 /* Puts a folder in the place of the snapshot: Redis refuses writes until it can save. */

@@ -320,14 +320,8 @@ static void scripts_that_were_forgotten_cost_nothing(void **state) {
 /* The masters are durable: their answers count, after a heartbeat whose script they lack. */
 static void a_question_may_come_before_the_connection(void **state) {
     struct fixture *f = *state;
-    char text[FIVE][64];
-    const char *uris[FIVE];
+    redlock_options options = patient_options(f, durable_uris(f), FIVE);
 
-    for (size_t i = 0; i < FIVE; i++) {
-        snprintf(text[i], sizeof(text[i]), "%s?durable=yes", masters_uris(f->masters)[i]);
-        uris[i] = text[i];
-    }
-    redlock_options options = patient_options(f, uris, FIVE);
     options.guards = REDLOCK_GUARDS_ON;
     assert_int_equal(look(f, create_client(f, &options)).status, REDLOCK_OK);
     assert_int_equal(check_fence(f, create_client(f, &options), 1), REDLOCK_OK);

@@ -368,16 +368,10 @@ static void options_of_a_newer_header_must_leave_the_unknown_unset(void **state)
 
 static void options_of_an_older_header_get_defaults(void **state) {
     struct fixture *f = *state;
-    const char *uris[5] = {NULL};
-    char durable[5][64]; /* guards are on by default, and the masters are new */
-    redlock_options options = patient_options(f, uris, 5);
+    /* guards are on by default, and the masters are new */
+    redlock_options options = patient_options(f, durable_uris(f), 5);
     redlock_client *client;
     size_t logged;
-
-    for (size_t i = 0; i < 5; i++) {
-        snprintf(durable[i], sizeof(durable[i]), "%s?durable=yes", masters_uris(f->masters)[i]);
-        uris[i] = durable[i];
-    }
 
     options.size = offsetof(redlock_options, log);
     options.log_level = (redlock_log_level)17; /* beyond the size: not read */

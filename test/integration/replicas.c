@@ -23,9 +23,7 @@ static bool are_followed(void *arg) {
     size_t followed = 0;
 
     for (size_t i = 0; i < THREE; i++) {
-        char *info = masters_query(f->masters, i, "INFO replication");
-        followed += strstr(info, "state=online") != NULL;
-        free(info);
+        followed += info_contains(f, i, "replication", "state=online");
     }
     return followed == THREE;
 }

@@ -9,7 +9,6 @@
 #include "rivals.h"
 #include "wait_queue.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define KEY "orders:42"
@@ -223,27 +222,18 @@ static void keys_pushed_to_nobody_go_back_in_bounded_numbers(void **state) {
     assert_int_in_range(returned, BACK_MAX, BACK_MAX * (seconds + 1));
 }
 
-/* ----------------------------------------------------------------------------- after a long wait
- */
+/* --------------------------------------------------------------------------- after a long wait */
 
 #define GHOSTS 100
 
-/* Time in which the waiter sends heartbeats for pushes; then, in which its last one gets too old.
- */
+/* Time in which a waiter sends heartbeats for pushes; time in which its last one gets too old. */
 #define ALERT_MS 4100
 #define STALE_MS 2400
 
-/* Returns a client whose votes count from the first heartbeat on, and whose heartbeats may be old.
- */
-static redlock_client *connect_durable(struct fixture *f) {
-    char text[FIVE][64];
-    const char *uris[FIVE];
+/* Returns a client that trusts its nodes at once, but not for long after a heartbeat. */
+static redlock_client *connect_trusting(struct fixture *f) {
+    redlock_options options = patient_options(f, durable_uris(f), FIVE);
 
-    for (size_t i = 0; i < FIVE; i++) {
-        snprintf(text[i], sizeof(text[i]), "%s?durable=yes", masters_uris(f->masters)[i]);
-        uris[i] = text[i];
-    }
-    redlock_options options = patient_options(f, uris, FIVE);
     options.node_timeout_ms = 0;
     options.guards = REDLOCK_GUARDS_ON;
     return connect_with(f, &options);
@@ -258,7 +248,7 @@ static void pushes_after_a_long_wait_are_asked_about(void **state) {
     struct fixture *f = *state;
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold_for_waiters(f, connect_client(f), &request);
-    redlock_client *client = connect_durable(f);
+    redlock_client *client = connect_trusting(f);
 
     eavesdrop(f, "SUBSCRIBE redlock:ghosts");
     put_ghosts(f, KEY, GHOSTS, '0', "redlock:ghosts", 1000);

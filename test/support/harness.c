@@ -321,6 +321,24 @@ redlock_options patient_options(struct fixture *f, const char *const *nodes, siz
     return options;
 }
 
+struct durable_uris {
+    char text[REDLOCK_MAX_NODES][64];
+    const char *list[REDLOCK_MAX_NODES];
+};
+
+const char *const *durable_uris(struct fixture *f) {
+    struct durable_uris *uris = calloc(1, sizeof(*uris));
+
+    assert_non_null(uris);
+    at_finish(f, free, uris);
+    for (size_t i = 0; i < masters_count(f->masters); i++) {
+        snprintf(uris->text[i], sizeof(uris->text[i]), "%s?durable=yes",
+                 masters_uri(f->masters, i));
+        uris->list[i] = uris->text[i];
+    }
+    return uris->list;
+}
+
 redlock_client *create_client(struct fixture *f, const redlock_options *options) {
     struct member *member = calloc(1, sizeof(*member));
     redlock_error error;

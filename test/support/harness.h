@@ -172,6 +172,12 @@ void wait_logged(struct fixture *f, const char *text);
  */
 redlock_options patient_options(struct fixture *f, const char *const *nodes, size_t count);
 
+/*
+ * Returns the URIs of the fixture's masters, which say that these are durable: with guards, too,
+ * the votes of new masters count from the first heartbeat on. The list lives as long as the test.
+ */
+const char *const *durable_uris(struct fixture *f);
+
 /* Makes a client with these options; asserts that they are accepted. */
 redlock_client *create_client(struct fixture *f, const redlock_options *options);
 

@@ -103,6 +103,14 @@ void send_to(struct fixture *f, size_t from, size_t to, const char *command) {
     }
 }
 
+bool info_contains(struct fixture *f, size_t master, const char *section, const char *text) {
+    char *info = masters_query(f->masters, master, "INFO %s", section);
+    bool contains = info != NULL && strstr(info, text) != NULL;
+
+    free(info);
+    return contains;
+}
+
 /* Returns the number after "name" in INFO's answer; 0 when the answer has none. */
 static long long number_in_info(struct fixture *f, size_t master, const char *section,
                                 const char *name) {

@@ -42,6 +42,9 @@ size_t script_calls(struct fixture *f);
 /* Runs the loop until the master has executed the command `times` times. */
 void wait_executed(struct fixture *f, size_t master, const char *command, size_t times);
 
+/* Returns whether a section of the master's INFO contains the text. */
+bool info_contains(struct fixture *f, size_t master, const char *section, const char *text);
+
 /* Returns a number from the master's INFO, such as "expired_keys". */
 long long master_number(struct fixture *f, size_t master, const char *field);
 
