@@ -84,24 +84,18 @@ static bool measure(struct fleet *fleet, enum fleet_state state) {
 /* The longest time that clients may take to close or open connections, in s. */
 #define CONNECTIONS_MAX_S 60
 
-static bool are_few(double connections, double wanted) {
-    return connections <= wanted;
-}
-
-static bool are_many(double connections, double wanted) {
-    return connections >= wanted;
-}
-
-/* Waits until there are as many connections to the first master as were measured in a state. */
-static bool await_connections(const struct fleet *fleet, enum fleet_state state,
-                              bool suffice(double connections, double wanted)) {
+/*
+ * Waits until the clients have opened, or closed, so many connections to the first master that
+ * there are as many as were measured in a state.
+ */
+static bool await_connections(const struct fleet *fleet, enum fleet_state state, bool opened) {
     double wanted = fleet->result->connections[state];
     double connections = 0;
     double bytes;
 
     for (unsigned i = 0; i < 4 * CONNECTIONS_MAX_S; i++) {
         tally_connections(fleet->settings->masters, 0, &connections, &bytes);
-        if (suffice(connections, wanted)) {
+        if (opened ? connections >= wanted : connections <= wanted) {
             return true;
         }
         if (!crowd_rest(fleet->crowd, 0.25)) {
@@ -138,7 +132,7 @@ static bool restart_waiting(struct fleet *fleet) {
     reading.now_ns = clock_now_ns();
     masters_restart(fleet->settings->masters, 0);
     fleet->doing = "connecting again, and waiting";
-    if (!await_connections(fleet, FLEET_WAITING, are_many) || !crowd_rest(fleet->crowd, SETTLE_S)) {
+    if (!await_connections(fleet, FLEET_WAITING, true) || !crowd_rest(fleet->crowd, SETTLE_S)) {
         return false;
     }
     fleet->result->restart_waiting = cost_since(fleet, &reading);
@@ -152,7 +146,7 @@ static bool walk(struct fleet *fleet) {
            enter(fleet, CROWD_IDLE, "releasing") && enter(fleet, CROWD_GUARDED, "waiting") &&
            enter(fleet, CROWD_WAITING, "waiting") && measure(fleet, FLEET_WAITING) &&
            restart_waiting(fleet) && enter(fleet, CROWD_IDLE, "idle after waiting") &&
-           await_connections(fleet, FLEET_IDLE, are_few) && measure(fleet, FLEET_WAITED) &&
+           await_connections(fleet, FLEET_IDLE, false) && measure(fleet, FLEET_WAITED) &&
            restart_idle(fleet);
 }
 
