@@ -38,6 +38,7 @@ struct context {
     uint64_t seed;            /* of the jitter */
     struct ticks ticks;       /* of renewals */
     uint64_t shortest_ttl;    /* of the requests so far; NANOS_NEVER: none */
+    bool has_quorum;          /* a quorum of each list was UP at the last event (members_look) */
     uint32_t scripts_called;  /* mask of enum script: those that the client has called */
     uint64_t lost_at; /* the time at which a guard last learned that its node may have lost keys */
     int64_t masters_ahead;        /* the masters' clocks minus ours, in nanoseconds */

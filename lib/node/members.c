@@ -327,6 +327,7 @@ static bool may_begin(const struct members *members) {
 
 bool members_look(struct members *members) {
     bool was_known = members->are_known;
+    members->context->has_quorum = members_have_quorum(members);
     members->are_found |= has_found_all(members);
     members->are_known |= may_begin(members);
     return members->are_known && !was_known;
@@ -435,6 +436,7 @@ void members_rest(struct members *members, uint64_t now) {
     struct node *node;
     members->is_resting = true;
     members->is_listening = members->are_found = members->are_known = false;
+    members->context->has_quorum = false;
     while ((node = members_take(members, &rest)) != NULL) {
         node_stop(node, "closed: the client was idle");
     }

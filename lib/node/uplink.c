@@ -2,8 +2,8 @@
  * The happy path: DOWN -> RESOLVING (names only) -> CONNECTING -> UP. The handshake is queued
  * before the connection is up, and commands of locks may be queued after it: replies come in order.
  * Scripts that the server lacks are loaded before the uplink is UP; after a reconnect they are
- * asked for again first, after a pause. Then the timer checks from time to time whether the oldest
- * command has waited too long.
+ * asked for again first, after a pause, if the client has a quorum without the server. Then the
+ * timer checks from time to time whether the oldest command has waited too long.
  *
  * Failures: any end of a connection brings the uplink DOWN, and the next attempt follows after a
  * growing delay with jitter. A connection on which answers are due and nothing arrives (a stopped
@@ -285,12 +285,14 @@ static void on_handshake_done(void *owner) {
     struct uplink *uplink = owner;
     /* A command that was sent meanwhile may have carried the text. */
     uint32_t missing = uplink->handshake.missing & uplink->lacks;
+    /* Without a quorum locks cannot be renewed, so nothing waits. */
+    bool may_pause = uplink->has_ended && uplink->context->has_quorum;
     if (uplink->state != UPLINK_CONNECTING) {
         return;
     }
     if (missing == 0 || uplink->search == SCRIPTS_LOADED) {
         go_up(uplink);
-    } else if (uplink->search == SCRIPTS_ASKED && uplink->has_ended) {
+    } else if (uplink->search == SCRIPTS_ASKED && may_pause) {
         pause_search(uplink);
     } else {
         load_scripts(uplink, missing);

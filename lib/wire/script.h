@@ -120,7 +120,7 @@ enum script {
 /* How a server gets a script that it may lack. */
 enum script_delivery {
     SCRIPT_TEXTED, /* the first call on a connection carries the text */
-    SCRIPT_ASKED,  /* likewise, unless the handshake has found the script there */
+    SCRIPT_ASKED,  /* the handshake finds the script there, or loads it */
     SCRIPT_TRIED   /* calls go by SHA-1, and again with the text: no other command waits for them */
 };
 

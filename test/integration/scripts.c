@@ -1,4 +1,5 @@
 /* The texts of scripts: a server gets those that it lacks, once, and no others. */
+#include "clocks.h"
 #include "harness.h"
 #include "master_data.h"
 #include "wait_queue.h"
@@ -44,26 +45,15 @@ static uint64_t least_bytes_sent(const redlock_client *client) {
     return least;
 }
 
-struct uris {
-    char text[FIVE][64];
-    const char *list[FIVE];
-};
-
 /* Returns options with guards, of nodes that count from the first heartbeat on. */
-static redlock_options guarded(struct fixture *f, struct uris *uris) {
-    for (size_t i = 0; i < FIVE; i++) {
-        snprintf(uris->text[i], sizeof(uris->text[i]), "%s?durable=yes",
-                 masters_uris(f->masters)[i]);
-        uris->list[i] = uris->text[i];
-    }
-    redlock_options options = patient_options(f, uris->list, FIVE);
+static redlock_options guarded(struct fixture *f) {
+    redlock_options options = patient_options(f, durable_uris(f), FIVE);
     options.guards = REDLOCK_GUARDS_ON;
     return options;
 }
 
 static redlock_client *connect_guarded(struct fixture *f) {
-    struct uris uris;
-    redlock_options options = guarded(f, &uris);
+    redlock_options options = guarded(f);
     return connect_with(f, &options);
 }
 
@@ -87,8 +77,7 @@ static void a_second_client_sends_no_text(void **state) {
 /* A request may be made before the client is connected: it waits until the scripts are found. */
 static void requests_at_once_need_no_text(void **state) {
     struct fixture *f = *state;
-    struct uris uris;
-    redlock_options options = guarded(f, &uris);
+    redlock_options options = guarded(f);
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold(f, connect_guarded(f), KEY, LONG_TTL_MS);
     struct call *calls[2];
@@ -103,28 +92,55 @@ static void requests_at_once_need_no_text(void **state) {
     take_turns(f, lock, calls, 2);
 }
 
-/* Ends the connections of all clients, and waits until this one is connected again. */
-static void reconnect(struct fixture *f, redlock_client *client) {
+/* Ends the connections to the first masters. Returns how often the client has lost the first. */
+static uint64_t cut(struct fixture *f, const redlock_client *client, size_t masters) {
     uint64_t times = node_info(client, 0).disconnected + 1;
 
-    for (size_t i = 0; i < FIVE; i++) {
+    for (size_t i = 0; i < masters; i++) {
         free(masters_query(f->masters, i, "CLIENT KILL TYPE normal SKIPME yes"));
     }
+    return times;
+}
+
+/* Waits until the client has lost the first master so often, and all have answered since. */
+static void wait_reconnected(struct fixture *f, redlock_client *client, uint64_t times) {
     wait_disconnected(f, client, 0, times);
     wait_connected(f, client, FIVE);
     wait_all_answered(f, client);
 }
 
+static void reconnect(struct fixture *f, redlock_client *client) {
+    wait_reconnected(f, client, cut(f, client, FIVE));
+}
+
+/* A lock, and a request of the same client that waits for it. */
+struct pair {
+    redlock_lock *lock;
+    struct call *call;
+};
+
+static struct pair hold_and_wait(struct fixture *f, redlock_client *client) {
+    redlock_request request = waiting_request(KEY);
+    struct pair pair = {.lock = hold(f, client, KEY, LONG_TTL_MS)};
+
+    pair.call = begin_acquire(f, client, &request);
+    wait_listening(f, KEY, 0, 1);
+    return pair;
+}
+
+static void let_both_go(struct fixture *f, const struct pair *pair) {
+    wait_listening(f, KEY, 0, 1);
+    assert_int_equal(let_go(f, pair->lock), REDLOCK_OK);
+    take_turn(f, pair->call);
+}
+
 /* The client that comes back alone loads the scripts; who comes later finds them there. */
 static void what_a_restart_forgot_is_sent_once(void **state) {
     struct fixture *f = *state;
-    redlock_request request = waiting_request(KEY);
     redlock_client *client = connect_guarded(f);
-    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
-    struct call *call = begin_acquire(f, client, &request);
+    struct pair pair = hold_and_wait(f, client);
     uint64_t before = bytes_sent(client);
 
-    wait_listening(f, KEY, 0, 1);
     send_to(f, 0, FIVE, "SCRIPT FLUSH");
     reconnect(f, client);
     wait_listening(f, KEY, 0, 1);
@@ -133,8 +149,7 @@ static void what_a_restart_forgot_is_sent_once(void **state) {
     reconnect(f, client);
     wait_listening(f, KEY, 0, 1);
     assert_int_in_range(bytes_sent(client) - before, 1, QUEUE_TEXT); /* one may leave the queue */
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    take_turn(f, call);
+    let_both_go(f, &pair);
 }
 
 static void load_scripts(struct fixture *f, size_t master) {
@@ -144,12 +159,7 @@ static void load_scripts(struct fixture *f, size_t master) {
 }
 
 static bool has_missed_script(void *arg) {
-    struct fixture *f = arg;
-    char *info = masters_query(f->masters, 0, "INFO errorstats");
-    bool has_missed = strstr(info, "errorstat_NOSCRIPT:") != NULL;
-
-    free(info);
-    return has_missed;
+    return info_contains(arg, 0, "errorstats", "errorstat_NOSCRIPT:");
 }
 
 /*
@@ -159,27 +169,56 @@ static bool has_missed_script(void *arg) {
  */
 static void what_another_client_loads_is_not_sent(void **state) {
     struct fixture *f = *state;
-    redlock_request request = waiting_request(KEY);
     redlock_client *client = connect_guarded(f);
-    redlock_lock *lock = hold(f, client, KEY, LONG_TTL_MS);
-    struct call *call = begin_acquire(f, client, &request);
-    uint64_t times = node_info(client, 0).disconnected + 1;
-    uint64_t before;
+    struct pair pair = hold_and_wait(f, client);
+    uint64_t before = bytes_sent(client);
+    uint64_t times = cut(f, client, 1);
 
-    wait_listening(f, KEY, 0, 1);
-    before = bytes_sent(client);
-    free(masters_query(f->masters, 0, "CLIENT KILL TYPE normal SKIPME yes"));
     send_to(f, 0, 1, "SCRIPT FLUSH");
     send_to(f, 0, 1, "CONFIG RESETSTAT");
     run_until(f, has_missed_script, f, "the client has looked for the scripts");
     load_scripts(f, 0);
-    wait_disconnected(f, client, 0, times);
-    wait_connected(f, client, FIVE);
-    wait_all_answered(f, client);
+    wait_reconnected(f, client, times);
     wait_listening(f, KEY, 0, 1);
     assert_int_in_range(bytes_sent(client) - before, 1, WITH_POLLS);
-    assert_int_equal(let_go(f, lock), REDLOCK_OK);
-    take_turn(f, call);
+    let_both_go(f, &pair);
+}
+
+/* Longer than the delay before a new connection, and shorter than nearly all pauses. */
+#define DELAY_MS 50
+
+static bool has_lost_all(void *arg) {
+    for (size_t i = 0; i < FIVE; i++) {
+        if (node_info(arg, i).disconnected == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_quorum(void *arg) {
+    size_t connected = 0;
+
+    for (size_t i = 0; i < FIVE; i++) {
+        connected += node_info(arg, i).connected;
+    }
+    return connected > FIVE / 2;
+}
+
+/* A client that could not renew its locks meanwhile does not pause: no time passes here for that.
+ */
+static void without_a_quorum_scripts_are_loaded_at_once(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f); /* without guards: they compare clocks */
+
+    cut(f, client, FIVE);
+    send_to(f, 0, FIVE, "SCRIPT FLUSH");
+    stop_time();
+    run_until(f, has_lost_all, client, "the client has lost all masters");
+    pass_time(DELAY_MS);
+    run_until(f, has_quorum, client, "a quorum is connected");
+    resume_time();
+    assert_int_equal(let_go(f, hold(f, client, KEY, LONG_TTL_MS)), REDLOCK_OK);
 }
 
 /* Only scripts of kinds of locks that the client has not used go with their first call. */
@@ -203,8 +242,7 @@ static void a_kind_used_before_is_asked_for(void **state) {
  */
 static void a_first_request_counts_where_no_script_is_known(void **state) {
     struct fixture *f = *state;
-    struct uris uris;
-    redlock_options options = guarded(f, &uris);
+    redlock_options options = guarded(f);
     redlock_request request = request_for(KEY, LONG_TTL_MS);
     struct call *call = acquire(f, create_client(f, &options), &request);
 
@@ -219,6 +257,7 @@ int main(void) {
         ON_FIVE_MASTERS(requests_at_once_need_no_text),
         ON_FIVE_MASTERS(what_a_restart_forgot_is_sent_once),
         ON_FIVE_MASTERS(what_another_client_loads_is_not_sent),
+        ON_FIVE_MASTERS(without_a_quorum_scripts_are_loaded_at_once),
         ON_FIVE_MASTERS(a_kind_used_before_is_asked_for),
         ON_FIVE_MASTERS(a_first_request_counts_where_no_script_is_known),
     };

@@ -17,9 +17,6 @@
 /* 1/10 s. */
 #define TENTH (100 * MS)
 
-/* The longest pause of a client that has reconnected to a server without its scripts. */
-#define SEARCH_PAUSE_MS 500
-
 /* Maximum lateness of the application's timer. */
 #define TICK_LATE (20 * MS)
 
@@ -94,10 +91,8 @@ static uint64_t reading_time(const struct load_world *load) {
 /* Returns the maximum time to reconnect and to renew all locks. */
 static uint64_t return_time(const struct load_world *load) {
     const struct load_plan *plan = &load->plan;
-    uint64_t connecting_ms =
-        plan->options.stall_timeout_ms + 2 * plan->options.reconnect_delay_max_ms + SEARCH_PAUSE_MS;
-    return (connecting_ms + 100) * MS + 3 * plan->crowds * plan->locks * plan->key_time +
-           reading_time(load);
+    return (plan->options.stall_timeout_ms + 2 * plan->options.reconnect_delay_max_ms + 100) * MS +
+           3 * plan->crowds * plan->locks * plan->key_time + reading_time(load);
 }
 
 /* Returns the work of the application's own burst of requests, which takes time. */
