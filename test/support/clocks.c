@@ -7,13 +7,15 @@
 #include <unistd.h>
 
 #define NANOS_PER_SECOND 1000000000
+#define CLOCKS 16 /* the ids of clocks are smaller */
 
 static uint64_t passed_ms;
 static time_t wall_offset;
 static time_t suspended;
 static bool is_stopped;
-static uint64_t stopped_at; /* start of the current standstill by the kernel's clock, in ns */
-static uint64_t stood;      /* length of all earlier standstills, in ns */
+static struct timespec stopped[CLOCKS]; /* the kernel's clocks at the last stop */
+static uint64_t stopped_at;             /* its CLOCK_MONOTONIC just after that, in ns */
+static uint64_t stood;                  /* length of all earlier standstills, in ns */
 
 void pass_time(uint64_t ms) {
     passed_ms += ms;
@@ -34,7 +36,11 @@ static uint64_t kernel_time(void) {
     return (uint64_t)now.tv_sec * NANOS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
+/* The clocks are read before the instant that a standstill begins: none steps back after it. */
 void stop_time(void) {
+    for (clockid_t clock = 0; clock < CLOCKS; clock++) {
+        syscall(SYS_clock_gettime, clock, &stopped[clock]);
+    }
     stopped_at = kernel_time();
     is_stopped = true;
 }
@@ -46,8 +52,7 @@ void resume_time(void) {
 
 /* Subtracts the time for which the clocks have stood still. */
 static void stand_still(struct timespec *time) {
-    uint64_t off = stood + (is_stopped ? kernel_time() - stopped_at : 0);
-    uint64_t left = (uint64_t)time->tv_sec * NANOS_PER_SECOND + (uint64_t)time->tv_nsec - off;
+    uint64_t left = (uint64_t)time->tv_sec * NANOS_PER_SECOND + (uint64_t)time->tv_nsec - stood;
 
     time->tv_sec = (time_t)(left / NANOS_PER_SECOND);
     time->tv_nsec = (long)(left % NANOS_PER_SECOND);
@@ -63,9 +68,13 @@ static void add_ms(struct timespec *time, uint64_t ms) {
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
+    bool is_of_cpu = clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
     int result = (int)syscall(SYS_clock_gettime, clock, now);
 
-    if (clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID) {
+    if (is_stopped && !is_of_cpu && (unsigned)clock < CLOCKS) {
+        *now = stopped[clock];
+    }
+    if (!is_of_cpu) {
         stand_still(now);
     }
     switch (clock) {
