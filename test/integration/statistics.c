@@ -291,6 +291,30 @@ static void late_votes_and_pending_releases_are_counted(void **state) {
 
 /* --------------------------------------------------------------------------------- in the queue */
 
+/* A client waits for a lock that another one holds, and gets it. */
+static void pass_on(struct fixture *f, redlock_client *from, redlock_client *to) {
+    redlock_request request = waiting_request(KEY);
+    redlock_lock *lock = hold_for(f, from, &request);
+    struct call *call = begin_acquire(f, to, &request);
+
+    wait_listening(f, KEY, 0, 1);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    take_turn(f, call);
+    wait_queue_empty(f, KEY);
+}
+
+/* If a waiter asks just then, the answers may come before the messages, which do not count. */
+static void pushes_are_counted(void **state) {
+    struct fixture *f = *state;
+    redlock_client *one = connect_client(f);
+    redlock_client *two = connect_client(f);
+
+    do {
+        pass_on(f, one, two);
+    } while (stats_of(two).pushes == 0);
+    assert_int_equal(stats_of(one).pushes, 0);
+}
+
 static void waits_are_counted(void **state) {
     struct fixture *f = *state;
     redlock_client *one = connect_client(f);
@@ -312,7 +336,6 @@ static void waits_are_counted(void **state) {
     assert_int_equal(sum(&stats.wait), 1);
     stats = stats_of(two);
     assert_int_equal(sum(&stats.wait), 1);
-    assert_true(stats.pushes > 0);
     assert_sound(one);
     assert_sound(two);
 }
@@ -537,6 +560,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_failed_renewal_is_counted),
         ON_FIVE_MASTERS(late_votes_and_pending_releases_are_counted),
         ON_FIVE_MASTERS(waits_are_counted),
+        ON_FIVE_MASTERS(pushes_are_counted),
         ON_FIVE_MASTERS(releases_are_counted_when_reported),
         ON_FIVE_MASTERS(a_load_adds_up),
         ON_FIVE_MASTERS(structs_of_other_sizes_are_filled_in),
