@@ -465,9 +465,26 @@ static __attribute__((noinline)) void vote_unconfirmed(struct operation *operati
     }
 }
 
+/*
+ * Casts the vote that a key is held. The keys of a replica and of a duplicate are another node's,
+ * perhaps the key that this operation has just set there, so that they deny nothing.
+ */
+static __attribute__((noinline)) void vote_held(struct operation *operation, struct node *node,
+                                                const struct reply_outcome *outcome,
+                                                const char *detail) {
+    struct trust_view view = guard_judge(&node->guard);
+    if (view.fault == TRUST_REPLICA || view.fault == TRUST_DUPLICATE) {
+        vote_untrusted(operation, node, view);
+    } else {
+        cast_other(operation, node, outcome, detail);
+    }
+}
+
 void operation_vote(struct operation *operation, struct node *node,
                     const struct reply_outcome *outcome, const char *detail) {
-    if (outcome->vote != REDLOCK_VOTE_GRANTED) {
+    if (outcome->vote == REDLOCK_VOTE_DENIED) {
+        vote_held(operation, node, outcome, detail);
+    } else if (outcome->vote != REDLOCK_VOTE_GRANTED) {
         cast_other(operation, node, outcome, detail);
     } else if (operation_is_release(operation)) {
         /* A release is done or not: trust, fences and replicas only matter for grants. */

@@ -707,15 +707,39 @@ static void a_replica_never_counts(void **state) {
     free(masters_query(f->masters, 2, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
     redlock_client *client = connect_with(f, &options);
     wait_distrusted(f, client, 2, "it is a replica");
+    /* The master's key may be at the replica before the SET, or later. */
     redlock_request request = request_for(KEY, SHORT_TTL_MS);
-    request.wait_ms = REDLOCK_FOREVER; /* the master's key may be at the replica before the SET */
     struct call *call = acquire(f, client, &request);
     assert_ended(call, REDLOCK_OK);
     assert_int_not_equal(call->opinions[2].vote, REDLOCK_VOTE_GRANTED);
+    assert_int_not_equal(call->opinions[2].vote, REDLOCK_VOTE_DENIED);
 
     free(masters_query(f->masters, 2, "REPLICAOF NO ONE"));
     wait_distrusted(f, client, 2, "it was a replica");
     wait_trusted(f, client, THREE);
+}
+
+/* A replica's keys are its master's: one holder at a master is not a quorum of holders. */
+static void a_copy_at_a_replica_denies_nothing(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = durable(f, SHORT_TTL_MS);
+    redlock_request request = request_for(KEY, SHORT_TTL_MS);
+
+    for (size_t i = 1; i < THREE; i++) {
+        free(masters_query(f->masters, i, "CONFIG SET replica-read-only no"));
+        free(masters_query(f->masters, i, "REPLICAOF 127.0.0.1 %d", masters_port(f->masters, 0)));
+    }
+    redlock_client *client = connect_with(f, &options);
+    wait_distrusted(f, client, 1, "it is a replica");
+    wait_distrusted(f, client, 2, "it is a replica");
+    free(masters_query(f->masters, 0, "SET %s %s PX %d", KEY, "other", 60000));
+    wait_holders(f, KEY, THREE);
+    struct call *call = acquire(f, client, &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_int_equal(call->opinions[0].vote, REDLOCK_VOTE_DENIED);
+    assert_int_equal(call->opinions[1].vote, REDLOCK_VOTE_UNTRUSTED);
+    assert_int_equal(call->opinions[2].vote, REDLOCK_VOTE_UNTRUSTED);
+    assert_explained(call, "it is a replica");
 }
 
 static bool has_synced(void *arg) {
@@ -1196,6 +1220,7 @@ int main(int argc, char **argv) {
         ON_THREE_MASTERS(one_server_that_is_two_nodes_counts_once),
         ON_THREE_MASTERS(a_duplicate_that_is_replaced_counts),
         ON_THREE_MASTERS(a_replica_never_counts),
+        ON_THREE_MASTERS(a_copy_at_a_replica_denies_nothing),
         ON_THREE_MASTERS(a_master_that_becomes_a_replica_is_noticed),
         ON_THREE_MASTERS(a_master_that_becomes_a_writable_replica_is_noticed),
         ON_THREE_MASTERS(a_writable_replica_is_noticed_without_guards),
