@@ -18,6 +18,9 @@
 #define POLL_STRETCH 8
 #define POLL_STRETCHES_MAX 16
 
+/* The number of reservations after which a waiter requeues that has grants beside a holder. */
+#define REQUEUE_BESIDE_HOLDER 4
+
 /* The time within which a waiter asks a node that has started a new queue. */
 #define ENTER_SOON (50 * NANOS_PER_MS)
 
@@ -88,12 +91,36 @@ static uint64_t requeue_delay(const struct lease *lease, uint64_t now) {
     return lease->terms->permits > 0 ? most / 2 + backoff_draw(lease->terms->seed, most / 2) : most;
 }
 
+/*
+ * Returns the ms from begun_at after which the denied keys have expired, so that a quorum may come
+ * free; 0: not known.
+ */
+static uint32_t holder_ms(const struct lease *lease, const struct round *round) {
+    uint32_t free_in_ms = round_free_in_ms(round);
+    uint64_t ms = nanos_to_ms(nanos_sub(lease->asked_at, lease->begun_at)) + free_in_ms;
+    bool is_known = free_in_ms != UINT32_MAX && round->permits == NULL;
+    return is_known ? (uint32_t)nanos_min(ms, UINT32_MAX) : 0;
+}
+
+/*
+ * Returns whether the holder of an earlier answer still has the key at a quorum. A push says that
+ * it has released it.
+ */
+static bool is_held(const struct lease *lease, const struct round *round, uint64_t now) {
+    uint64_t ms = nanos_min(lease->trying.held_ms, holder_ms(lease, round));
+    return round->pushed == 0 && now < nanos_add(lease->begun_at, nanos_from_ms(ms));
+}
+
 static void plan_requeue(struct lease *lease, const struct round *round, uint64_t now) {
     bool is_offered = round->permits != NULL && round->permits->offered != 0;
     /* Grants without a quorum: another waiter may have the rest, and wait for these. */
     bool is_split = is_offered || round_voters(round, REDLOCK_VOTE_GRANTED) != 0;
-    if (is_split && lease->trying.requeue_at == NANOS_NEVER) {
-        lease->trying.requeue_at = nanos_add(now, requeue_delay(lease, now));
+    if (is_split) {
+        /* Beside a holder they come from nodes that lack its key: nobody waits for them. */
+        uint64_t delay = is_held(lease, round, now)
+                             ? REQUEUE_BESIDE_HOLDER * lease->terms->reservation
+                             : requeue_delay(lease, now);
+        lease->trying.requeue_at = nanos_min(lease->trying.requeue_at, nanos_add(now, delay));
     }
 }
 
@@ -248,8 +275,18 @@ void queue_can_enter(struct lease *lease, const struct round *round, uint64_t no
     }
 }
 
+/*
+ * Notes until when a quorum keeps the key for a holder: of a waiter that was denied by all nodes
+ * that answered, or that knew of the holder before it got the key of single nodes.
+ */
+static void note_holder(struct lease *lease, const struct round *round, uint64_t now) {
+    bool is_denied = round_voters(round, REDLOCK_VOTE_GRANTED) == 0;
+    lease->trying.held_ms = is_denied || is_held(lease, round, now) ? holder_ms(lease, round) : 0;
+}
+
 void queue_ask_again(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update) {
+    note_holder(lease, round, now);
     record_holders(lease, round);
     acquire_ask(lease, now, update);
     update->keeps_token = true;
@@ -266,6 +303,7 @@ static void requeue(struct lease *lease, const struct round *round, uint64_t now
     }
     /* Maekawa's deadlock: new entries with the old ticket let all nodes grant to the smallest. */
     update->undo = lease->may_hold | round_possible_holders(round);
+    note_holder(lease, round, now);
     lease->trying.requeues++;
     acquire_try(lease, now, update);
 }

@@ -389,6 +389,52 @@ static void test_a_split_vote_is_given_up_for_a_new_entry(void **state) {
     }
 }
 
+/* Makes node 0 grant the key, and the others deny it, with an entry and a TTL of 5 s. */
+static void grant_at_one(struct rig *rig) {
+    rig_pass(rig, MS(2));
+    for (uint32_t node = 1; node < 5; node++) {
+        round_mark_queued(&rig->round, node, 0);
+        round_vote(&rig->round, node, REDLOCK_VOTE_DENIED, 5000);
+    }
+    round_vote(&rig->round, 0, REDLOCK_VOTE_GRANTED, 0);
+    rig_late_votes(rig);
+    assert_state(rig, LEASE_QUEUED);
+}
+
+/* A node that has lost its keys grants the key of a holder: no other waiter is in need of it. */
+static void test_a_grant_beside_a_holder_is_kept_for_longer(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    start_queued(&rig, &terms, 0);
+    rig_wake_on_time(&rig);
+    assert_sent(&rig, ROUND_QUEUE);
+    uint64_t granted_at = rig.now + MS(2);
+    do {
+        grant_at_one(&rig);
+        rig_wake_on_time(&rig);
+        assert_sent(&rig, ROUND_QUEUE);
+    } while (rig.update.keeps_token);
+    assert_int_equal(rig.now, granted_at + 4 * terms.reservation);
+    assert_int_equal(rig.update.undo, 0x1f);
+    /* A push says that the holder has released the key. */
+    grant_at_one(&rig);
+    uint64_t late = rig.lease.trying.requeue_at;
+    assert_int_equal(late, rig.now + 4 * terms.reservation);
+    rig_push(&rig, 1, rig.now + MS(900));
+    assert_in_range(rig.lease.trying.requeue_at, rig.now, rig.now + terms.reservation / 4);
+}
+
+/* The nodes that deny in the first round may have granted to others of a split vote. */
+static void test_a_split_vote_in_the_first_round_is_given_up_soon(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    rig_start(&rig, &terms, 1);
+    grant_at_one(&rig);
+    assert_int_equal(rig.lease.wake_at, rig.now + MS(5));
+}
+
 /* ---- ends ---- */
 
 static void test_a_push_that_comes_after_a_cancel_is_nothing(void **state) {
@@ -672,6 +718,8 @@ int main(void) {
         cmocka_unit_test(test_a_change_during_a_poll_has_the_key_looked_at),
         cmocka_unit_test(test_hints_without_end_in_queue_are_followed_seldom),
         cmocka_unit_test(test_a_split_vote_is_given_up_for_a_new_entry),
+        cmocka_unit_test(test_a_grant_beside_a_holder_is_kept_for_longer),
+        cmocka_unit_test(test_a_split_vote_in_the_first_round_is_given_up_soon),
         cmocka_unit_test(test_a_push_that_comes_after_a_cancel_is_nothing),
         cmocka_unit_test(test_who_waits_for_another_asks_nobody),
         cmocka_unit_test(test_a_lock_is_handed_over_with_its_validity),
