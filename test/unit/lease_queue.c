@@ -18,13 +18,18 @@ static struct lease_terms queue_terms(void) {
     return terms;
 }
 
-/* Makes all five nodes deny, with an entry after `ahead` others. */
-static void mark_queued(struct rig *rig, uint32_t ahead) {
-    rig_pass(rig, MS(2));
-    for (uint32_t node = 0; node < 5; node++) {
+/* Makes nodes from `first` on deny the key for 5 s, with an entry after `ahead` others. */
+static void deny_from(struct rig *rig, uint32_t first, uint32_t ahead) {
+    for (uint32_t node = first; node < 5; node++) {
         round_mark_queued(&rig->round, node, ahead);
         round_vote(&rig->round, node, REDLOCK_VOTE_DENIED, 5000);
     }
+}
+
+/* Makes all five nodes deny, with an entry after `ahead` others. */
+static void mark_queued(struct rig *rig, uint32_t ahead) {
+    rig_pass(rig, MS(2));
+    deny_from(rig, 0, ahead);
     rig_late_votes(rig);
     assert_state(rig, LEASE_QUEUED);
     assert_nothing_sent(rig);
@@ -379,23 +384,15 @@ static void test_a_split_vote_is_given_up_for_a_new_entry(void **state) {
         assert_false(rig.update.keeps_token);
         assert_int_equal(rig.update.undo, 0x1f);
         assert_int_equal(rig.lease.tries, i + 2);
-        rig_pass(&rig, MS(2));
-        for (uint32_t node = 0; node < 5; node++) {
-            round_mark_queued(&rig.round, node, 0);
-            round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 5000);
-        }
-        rig_late_votes(&rig);
+        mark_queued(&rig, 0);
         delay = nanos_min(2 * delay, terms.reservation / 4);
     }
 }
 
-/* Makes node 0 grant the key, and the others deny it, with an entry and a TTL of 5 s. */
+/* Makes node 0 grant the key, and the others deny it, with an entry. */
 static void grant_at_one(struct rig *rig) {
     rig_pass(rig, MS(2));
-    for (uint32_t node = 1; node < 5; node++) {
-        round_mark_queued(&rig->round, node, 0);
-        round_vote(&rig->round, node, REDLOCK_VOTE_DENIED, 5000);
-    }
+    deny_from(rig, 1, 0);
     round_vote(&rig->round, 0, REDLOCK_VOTE_GRANTED, 0);
     rig_late_votes(rig);
     assert_state(rig, LEASE_QUEUED);
@@ -419,8 +416,7 @@ static void test_a_grant_beside_a_holder_is_kept_for_longer(void **state) {
     assert_int_equal(rig.update.undo, 0x1f);
     /* A push says that the holder has released the key. */
     grant_at_one(&rig);
-    uint64_t late = rig.lease.trying.requeue_at;
-    assert_int_equal(late, rig.now + 4 * terms.reservation);
+    assert_int_equal(rig.lease.trying.requeue_at, rig.now + 4 * terms.reservation);
     rig_push(&rig, 1, rig.now + MS(900));
     assert_in_range(rig.lease.trying.requeue_at, rig.now, rig.now + terms.reservation / 4);
 }
