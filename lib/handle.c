@@ -95,7 +95,8 @@ redlock_status redlock_extend(redlock_lock *lock, uint64_t ttl_ms, redlock_cb *o
         return status;
     }
     status = lock->is_let_go ? REDLOCK_EINVAL
-                             : lease_extend(&lock->lease, nanos_from_ms(ttl_ms), now, &update);
+                             : lease_extend(&lock->lease, lock_round(lock), nanos_from_ms(ttl_ms),
+                                            now, &update);
     if (status != REDLOCK_OK) {
         return refuse_request(context, status,
                               status == REDLOCK_EBUSY ? "another extension of the lock is under way"

@@ -69,7 +69,7 @@ typedef struct redlock_stats {
     uint64_t lost_expired; /* lost: REDLOCK_EEXPIRED */
     uint64_t lost_closed;  /* lost: REDLOCK_ECLOSED */
 
-    /* Renewals by the watchdog; not those superseded by a release, an extension or a later one. */
+    /* Renewals by the watchdog; not those superseded by a release or a later one. */
     uint64_t renewed;         /* succeeded in time */
     uint64_t renewals_failed; /* failed */
     uint64_t renewed_late;    /* failed, but succeeded by later answers */

@@ -154,13 +154,25 @@ static void renew_unless_too_late(struct lease *lease, uint64_t now, struct leas
     }
 }
 
-void hold_extend(struct lease *lease, uint64_t ttl, uint64_t now, struct lease_update *update) {
-    assert(!lease->extending);
+static void send_extension(struct lease *lease, uint64_t ttl, uint64_t now,
+                           struct lease_update *update) {
     /* Pending releases are kept for as long as any node may keep the key. */
     lease->longest_ttl = nanos_max(lease->longest_ttl, nanos_add(ttl, lease->terms->lock_delay));
-    lease->extending = true;
     renew(lease, now, update);
     update->ttl = ttl;
+}
+
+void hold_extend(struct lease *lease, struct round *round, uint64_t ttl, uint64_t now,
+                 struct lease_update *update) {
+    assert(!lease->extending);
+    lease->extending = true;
+    if (lease->state != LEASE_RENEWING || round == NULL) {
+        send_extension(lease, ttl, now, update);
+        return;
+    }
+    /* The nodes answer the renewal first; superseded, it would not prolong the validity. */
+    round->extension_ttl = ttl;
+    lease->wake_at = nanos_min(lease->wake_at, nanos_add(now, lease->terms->patience->most));
 }
 
 void hold_renewal_failed(struct lease *lease, uint64_t now) {
@@ -227,6 +239,7 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
     assert(round->kind == ROUND_RENEW);
     uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     redlock_status status = REDLOCK_OK;
+    bool is_extension = lease->extending && round->extension_ttl == 0;
     /* The verdict came too late: another client may have held the key since. */
     if (now >= lease->holding.validity_end) {
         lose(lease, REDLOCK_EEXPIRED, update);
@@ -239,7 +252,7 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
     }
     /* Redlock, "extending the lock": the same test as for an acquisition. */
     if (round->verdict == ROUND_YES && lease_leaves_validity(lease, end, now)) {
-        if (lease->extending) {
+        if (is_extension) {
             lease->ttl = round->ttl; /* renewals use it, too */
             draw_phase(lease, round->start);
         }
@@ -255,7 +268,11 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
         }
         hold_renewal_failed(lease, now);
     }
-    hold_end_extension(lease, status, update);
+    if (is_extension) {
+        hold_end_extension(lease, status, update);
+    } else if (lease->extending) {
+        send_extension(lease, round->extension_ttl, now, update);
+    }
 }
 
 /* Counts a renewal whose quorum was complete only after its round had ended. */

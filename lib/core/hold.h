@@ -32,8 +32,12 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
 bool hold_woken(struct lease *lease, const struct round *round, uint64_t now,
                 struct lease_update *update);
 
-/* Extends the lock by a round for `ttl`, which supersedes a renewal under way. */
-void hold_extend(struct lease *lease, uint64_t ttl, uint64_t now, struct lease_update *update);
+/*
+ * Extends the lock by a round for `ttl`. If a renewal is under way, in `round`, the extension
+ * follows when that has a verdict, or after a node's timeout.
+ */
+void hold_extend(struct lease *lease, struct round *round, uint64_t ttl, uint64_t now,
+                 struct lease_update *update);
 
 /* Brings the next renewal forward if nodes watch the key: it may be gone at one of them. */
 void hold_key_changed(struct lease *lease);

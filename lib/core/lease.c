@@ -288,7 +288,7 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round, uint
     return REDLOCK_OK;
 }
 
-redlock_status lease_extend(struct lease *lease, uint64_t ttl, uint64_t now,
+redlock_status lease_extend(struct lease *lease, struct round *round, uint64_t ttl, uint64_t now,
                             struct lease_update *update) {
     *update = (struct lease_update){0};
     /* From lost_at on the lock counts as lost, even if the timer has not fired yet. */
@@ -301,7 +301,7 @@ redlock_status lease_extend(struct lease *lease, uint64_t ttl, uint64_t now,
     if (lease->extending) {
         return REDLOCK_EBUSY;
     }
-    hold_extend(lease, ttl, now, update);
+    hold_extend(lease, round, ttl, now, update);
     return REDLOCK_OK;
 }
 

@@ -119,7 +119,7 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
  */
 redlock_status lease_cancel(struct lease *lease, const struct round *round, uint64_t now,
                             struct lease_update *update);
-redlock_status lease_extend(struct lease *lease, uint64_t ttl, uint64_t now,
+redlock_status lease_extend(struct lease *lease, struct round *round, uint64_t ttl, uint64_t now,
                             struct lease_update *update);
 redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_update *update);
 

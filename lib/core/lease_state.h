@@ -22,7 +22,7 @@
  *              -> LOST        the validity ends
  *              -> RELEASING   released, or closed
  *   RENEWING   -> HELD        the round has ended
- *              -> RENEWING    an extension or an early renewal supersedes the round
+ *              -> RENEWING    an extension follows, or an early renewal supersedes the round
  *              -> LOST        the key is gone, or the validity ends
  *              -> RELEASING   released, or closed
  *   LOST       -> RELEASING   released, or closed
@@ -140,7 +140,7 @@ struct lease {
     int8_t failure; /* redlock_status: the reason why the last try, or the request, failed */
     int8_t loss;    /* redlock_status: the reason why it is LOST */
     bool was_acquired : 1;
-    bool extending : 1;        /* the round of RENEWING is an extension by the application */
+    bool extending : 1;        /* the application extends: by the round of RENEWING, or after it */
     bool renews : 1;           /* a renewal is planned, at wake_at unless the loss comes first */
     bool is_unrenewed : 1;     /* the last renewal failed, or has been under way for long */
     bool may_have_changed : 1; /* the key may have changed at a node since asked_at */
@@ -166,7 +166,7 @@ static inline bool lease_awaits_round(const struct lease *lease) {
     return awaiting >> lease->state & 1;
 }
 
-/* Returns whether a renewal of the watchdog is under way, not an extension by the application. */
+/* Returns whether a renewal of the watchdog is under way, and the application does not extend. */
 static inline bool lease_is_watchdog_renewing(const struct lease *lease) {
     return lease->state == LEASE_RENEWING && !lease->extending;
 }

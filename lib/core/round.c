@@ -36,6 +36,7 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     round->verdict = kind == ROUND_DIAGNOSE && round->awaited == 0 ? ROUND_YES : ROUND_OPEN;
     memset(round->votes, REDLOCK_VOTE_NONE, sizeof(round->votes));
     round->permits = NULL;
+    round->extension_ttl = 0;
     round->fence_limit = 0;
 }
 

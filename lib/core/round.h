@@ -68,19 +68,20 @@ struct round {
     uint8_t votes[REDLOCK_MAX_NODES]; /* redlock_vote */
     uint32_t members;                 /* mask: nodes that count */
     uint32_t ahead;                   /* QUEUE: the largest number of waiters ahead at a member */
+    uint32_t awaited;                 /* mask: the members that DIAGNOSE waits for */
     uint64_t start;                   /* a clock reading from before the first byte was queued */
     uint64_t ttl;
     uint64_t usable_until;        /* the lease's: the instant from which the round is useless */
     uint64_t sent_at;             /* the instant at which the command was written to the sockets */
     uint64_t late_at;             /* the earliest instant at which a silent member is late */
     uint64_t timeout;             /* the time after which a member became a TIMEOUT; 0: none */
-    uint32_t awaited;             /* mask: the members that DIAGNOSE waits for */
     uint32_t queued;              /* mask: QUEUE: members that have an entry for the waiter */
     uint32_t pushed;              /* mask: QUEUE: members that granted by a push */
     uint32_t refusing;            /* mask: members whose votes report that they refuse the client */
     uint32_t changed;             /* mask: members whose key may have changed since they voted */
     struct permits *permits;      /* ACQUIRE of a permit: the free permits; otherwise NULL */
     struct round_answer *answers; /* of members, by node */
+    uint64_t extension_ttl;       /* RENEW: of the extension that follows this round; 0: none */
     uint64_t fence_limit; /* the largest fence that one node alone can raise others to; 0: any */
 };
 

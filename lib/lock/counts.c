@@ -13,8 +13,7 @@ static void record_round(redlock_histogram *histogram, const struct operation *o
 void counts_end_state(struct counts *counts, const struct lease *lease,
                       const struct lease_update *update, enum lease_state before,
                       const struct operation *operation, uint64_t now) {
-    bool is_renewal =
-        before == LEASE_RENEWING && (lease->state == LEASE_HELD || lease->state == LEASE_LOST);
+    bool is_renewal = before == LEASE_RENEWING && lease->state != LEASE_RELEASING;
     bool is_extension = (update->notifications & LEASE_EXTENDED) != 0;
     bool has_failed = lease->state == LEASE_LOST || lease->is_unrenewed;
     /* Extensions are counted when they are reported (notifications.c). */

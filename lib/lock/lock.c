@@ -34,12 +34,17 @@ void lock_set_alarm(redlock_lock *lock) {
 /* Counts a change of state, and emits its event. */
 static void record_change(redlock_lock *lock, const struct lease_update *update,
                           enum lease_state before, uint64_t now) {
-    if (before != lock->lease.state) {
-        if (COUNTS_STATES >> before & 1) { /* the end of a wait, a renewal or a release */
-            counts_end_state(&lock->locks->counts, &lock->lease, update, before, lock->operation,
-                             now);
-            lock->has_waited |= counts_as_wait(before);
-        }
+    const struct round *round = lock_round(lock);
+    bool has_changed = before != lock->lease.state;
+    /* An extension that came during a renewal follows its verdict at once. */
+    bool is_followed =
+        before == LEASE_RENEWING && update->send && round != NULL && round->verdict != ROUND_OPEN;
+    if ((has_changed || is_followed) && (COUNTS_STATES >> before & 1)) {
+        /* the end of a wait, a renewal or a release */
+        counts_end_state(&lock->locks->counts, &lock->lease, update, before, lock->operation, now);
+        lock->has_waited |= counts_as_wait(before);
+    }
+    if (has_changed) {
         EMIT(&lock->locks->context->events, lock_changed, .request = lock->request,
              .key = lock->key->bytes, .before = before, .after = lock->lease.state);
     }

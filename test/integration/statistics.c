@@ -250,6 +250,32 @@ static void renewals_and_losses_are_counted(void **state) {
     assert_sound(client);
 }
 
+/* An extension that comes during a renewal follows it: the renewal counts. */
+static void a_renewal_counts_beside_an_extension(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    struct loss *loss;
+    redlock_lock *lock = hold_renewed(f, client, KEY, TTL_MS, &loss);
+    struct call *call;
+    redlock_stats stats;
+
+    freeze_masters(f, 0, FIVE);
+    pass_time(TTL_MS / 3);
+    run_turns(f, 3); /* the renewal is under way */
+    call = begin_extend(f, lock, 2 * TTL_MS);
+    assert_int_equal(call->ended, 0);
+    thaw_masters(f, 0, FIVE);
+    await(f, call);
+    assert_ended(call, REDLOCK_OK);
+    assert_true(redlock_validity_ms(lock) > TTL_MS);
+    stats = stats_of(client);
+    assert_int_equal(stats.renewed, 1);
+    assert_int_equal(stats.renewals_failed, 0);
+    assert_int_equal(stats.extended, 1);
+    assert_int_equal(sum(&stats.renew), 2);
+    assert_sound(client);
+}
+
 static void a_failed_renewal_is_counted(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -557,6 +583,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_closing_client_counts_on),
         ON_FIVE_MASTERS(a_request_without_a_quorum_is_counted),
         ON_FIVE_MASTERS(renewals_and_losses_are_counted),
+        ON_FIVE_MASTERS(a_renewal_counts_beside_an_extension),
         ON_FIVE_MASTERS(a_failed_renewal_is_counted),
         ON_FIVE_MASTERS(late_votes_and_pending_releases_are_counted),
         ON_FIVE_MASTERS(waits_are_counted),

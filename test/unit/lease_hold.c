@@ -812,22 +812,66 @@ static void test_one_extension_at_a_time(void **state) {
     assert_int_equal(rig_extend(&rig, MS(20000)), REDLOCK_OK);
 }
 
-static void test_an_extension_overtakes_a_renewal(void **state) {
+/* A renewal that a quorum has granted counts, even if the extension's answers come too late. */
+static void test_an_extension_follows_a_renewal(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    uint64_t renewed = rig.now;
+    rig_votes(&rig, "GG");
+    rig_pass(&rig, MS(20));
+    assert_int_equal(rig_extend(&rig, MS(20000)), REDLOCK_OK);
+    assert_nothing_sent(&rig);
+    assert_int_equal(rig_extend(&rig, MS(20000)), REDLOCK_EBUSY);
+    rig_votes(&rig, "GGG");
+    assert_int_equal(rig.lease.holding.validity_end, renewed + MS(9898));
+    assert_int_equal(rig.lease.ttl, MS(10000));
+    assert_state(&rig, LEASE_RENEWING);
+    assert_sent(&rig, ROUND_RENEW); /* a separate round: earlier votes do not count for it */
+    assert_int_equal(rig.update.ttl, MS(20000));
+    assert_int_equal(rig.extended, 0);
+    uint64_t begun = rig.now;
+    rig_votes(&rig, "GGG");
+    assert_extended(&rig, REDLOCK_OK);
+    assert_int_equal(rig.lease.holding.validity_end, begun + MS(19798));
+    assert_int_equal(rig.lease.ttl, MS(20000));
+}
+
+/* An extension does not wait longer than the renewal before it has time. */
+static void test_an_extension_follows_a_renewal_that_failed(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    rig_extend(&rig, MS(20000));
+    assert_nothing_sent(&rig);
+    rig_votes(&rig, "GGUUU");
+    assert_sent(&rig, ROUND_RENEW);
+    rig_votes(&rig, "UUU");
+    assert_extended(&rig, REDLOCK_ENOQUORUM);
+    assert_int_equal(rig.lease.ttl, MS(10000));
+}
+
+/* A renewal may wait on for silent nodes as long as the lock is held, an extension may not. */
+static void test_an_extension_follows_a_late_renewal(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = watched();
     rig_hold(&rig, &terms, "GGG");
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GG");
-    rig_pass(&rig, MS(20));
+    rig_wake_on_time(&rig);
+    assert_true(rig.lease.is_unrenewed);
     assert_int_equal(rig_extend(&rig, MS(10000)), REDLOCK_OK);
-    assert_state(&rig, LEASE_RENEWING);
-    assert_sent(&rig, ROUND_RENEW); /* a separate round: earlier votes do not count for it */
-    uint64_t begun = rig.now;
-    assert_int_equal(rig.lease.wake_at, begun + MS(50));
+    assert_nothing_sent(&rig);
+    assert_int_equal(rig.lease.wake_at, rig.now + terms.patience->most);
+    rig_wake_on_time(&rig);
+    assert_sent(&rig, ROUND_RENEW);
     rig_votes(&rig, "GGG");
     assert_extended(&rig, REDLOCK_OK);
-    assert_int_equal(rig.lease.holding.validity_end, begun + MS(9898));
 }
 
 static void test_how_extensions_fail(void **state) {
@@ -1192,7 +1236,9 @@ int main(void) {
         cmocka_unit_test(test_an_extension_never_shortens),
         cmocka_unit_test(test_a_shorter_extension_leaves_the_margin),
         cmocka_unit_test(test_one_extension_at_a_time),
-        cmocka_unit_test(test_an_extension_overtakes_a_renewal),
+        cmocka_unit_test(test_an_extension_follows_a_renewal),
+        cmocka_unit_test(test_an_extension_follows_a_renewal_that_failed),
+        cmocka_unit_test(test_an_extension_follows_a_late_renewal),
         cmocka_unit_test(test_how_extensions_fail),
         cmocka_unit_test(test_an_extension_that_nobody_answers),
         cmocka_unit_test(test_a_lost_lock_cannot_be_extended),

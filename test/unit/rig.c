@@ -346,7 +346,7 @@ redlock_status rig_cancel(struct rig *rig) {
 
 redlock_status rig_extend(struct rig *rig, uint64_t ttl) {
     enum lease_state before = rig->lease.state;
-    redlock_status status = lease_extend(&rig->lease, ttl, rig->now, &rig->update);
+    redlock_status status = lease_extend(&rig->lease, &rig->round, ttl, rig->now, &rig->update);
     rig->extensions += status == REDLOCK_OK;
     carry_out(rig, before);
     return status;
