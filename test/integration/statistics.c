@@ -321,6 +321,8 @@ static void late_votes_and_pending_releases_are_counted(void **state) {
 static void pass_on(struct fixture *f, redlock_client *from, redlock_client *to) {
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold_for(f, from, &request);
+    /* A master that had the key later would give it to the waiter, in place of an entry. */
+    wait_holders(f, KEY, FIVE);
     struct call *call = begin_acquire(f, to, &request);
 
     wait_listening(f, KEY, 0, 1);
@@ -347,6 +349,7 @@ static void waits_are_counted(void **state) {
     redlock_client *two = connect_client(f);
     redlock_request request = waiting_request(KEY);
     redlock_lock *lock = hold_for(f, one, &request);
+    wait_holders(f, KEY, FIVE);
     struct call *first = begin_acquire(f, one, &request);
     struct call *second = begin_acquire(f, two, &request);
     redlock_stats stats;
