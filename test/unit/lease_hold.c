@@ -855,6 +855,19 @@ static void test_an_extension_follows_a_renewal_that_failed(void **state) {
     assert_int_equal(rig.lease.ttl, MS(10000));
 }
 
+/* Without memory there was no round for the renewal that the extension could follow. */
+static void test_an_extension_follows_no_renewal_without_a_round(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_RENEWING);
+    assert_int_equal(lease_extend(&rig.lease, NULL, MS(20000), rig.now, &rig.update), REDLOCK_OK);
+    assert_true(rig.update.send);
+    assert_int_equal(rig.update.ttl, MS(20000));
+}
+
 /* A renewal may wait on for silent nodes as long as the lock is held, an extension may not. */
 static void test_an_extension_follows_a_late_renewal(void **state) {
     (void)state;
@@ -1239,6 +1252,7 @@ int main(void) {
         cmocka_unit_test(test_an_extension_follows_a_renewal),
         cmocka_unit_test(test_an_extension_follows_a_renewal_that_failed),
         cmocka_unit_test(test_an_extension_follows_a_late_renewal),
+        cmocka_unit_test(test_an_extension_follows_no_renewal_without_a_round),
         cmocka_unit_test(test_how_extensions_fail),
         cmocka_unit_test(test_an_extension_that_nobody_answers),
         cmocka_unit_test(test_a_lost_lock_cannot_be_extended),
