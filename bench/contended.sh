@@ -26,6 +26,10 @@ if [ $# -gt 0 ]; then
 else
     bench=$(sh "$here/release.sh")
 fi
+if [ ! -x "$bench" ]; then
+    echo "contended.sh: there is no $bench: build it first, or name it as the argument" >&2
+    exit 2
+fi
 for folder in /usr/lib/postgresql/*/bin; do
     PATH=$PATH:$folder
 done

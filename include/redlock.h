@@ -194,7 +194,7 @@ REDLOCK_EXPORT redlock_status redlock_release(redlock_lock *lock, redlock_cb *on
  * and never shortens the lock. Once it has succeeded, the watchdog renews with ttl_ms.
  *
  * `on_extended` (may be NULL) is called with
- *   REDLOCK_OK         a quorum extended it; validity counts from this call
+ *   REDLOCK_OK         a quorum extended it: validity from this call, or a renewal's end
  *   REDLOCK_ELOST      no quorum has the key any more; on_lost follows
  *   REDLOCK_ENOQUORUM  not enough nodes answered within node_timeout_ms; the lock keeps the
  *                      validity it had, or gains some when the answers come later

@@ -39,8 +39,8 @@ static void record_change(redlock_lock *lock, const struct lease_update *update,
     /* An extension that came during a renewal follows its verdict at once. */
     bool is_followed =
         before == LEASE_RENEWING && update->send && round != NULL && round->verdict != ROUND_OPEN;
+    /* The end of a wait, a renewal or a release. */
     if ((has_changed || is_followed) && (COUNTS_STATES >> before & 1)) {
-        /* the end of a wait, a renewal or a release */
         counts_end_state(&lock->locks->counts, &lock->lease, update, before, lock->operation, now);
         lock->has_waited |= counts_as_wait(before);
     }
