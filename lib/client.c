@@ -89,7 +89,7 @@ static bool may_end(const redlock_client *client) {
         !TAILQ_EMPTY(&client->inspections.all) || ready_has_any(&client->ready)) {
         return false;
     }
-    /* The deadline is over (or could not be set), or there is nothing left to wait for. */
+    /* The deadline is over, or there is nothing left to wait for. */
     return client->close_deadline.at == NANOS_NEVER || is_drained(client);
 }
 
@@ -110,9 +110,7 @@ static void end_client(redlock_client *client) {
     const struct close_listener listener = client->listener;
     members_stop(&client->members);      /* ends the operations that are still out */
     if (context->resolver.pending > 0) { /* canceled lookups end in the loop's next iterations */
-        if (!timer_set(&context->turn, nanos_add(clock_now(), NANOS_PER_MS))) {
-            context_wake(context);
-        }
+        timer_set(&context->turn, nanos_add(clock_now(), NANOS_PER_MS));
         return;
     }
     context->is_closed = true;
@@ -131,7 +129,7 @@ static void begin_to_close(redlock_client *client, const struct close_listener *
     uint64_t timeout = nanos_from_ms(client->context.options.close_timeout_ms);
     client->context.is_closing = true;
     client->listener = *listener;
-    timer_set(&client->close_deadline, nanos_add(clock_now(), timeout)); /* failed: no wait */
+    timer_set(&client->close_deadline, nanos_add(clock_now(), timeout));
     context_wake(&client->context);
 }
 
@@ -167,8 +165,8 @@ static void on_turn(void *arg) {
                      (!TAILQ_EMPTY(&client->inspections.all) || ready_has_any(&client->ready)));
     if (may_end(client)) {
         end_client(client);
-    } else if (has_more && !timer_set(&context->turn, clock_now())) {
-        context_wake(context);
+    } else if (has_more) { /* in the loop's next iteration: it serves the application first */
+        timer_set(&context->turn, clock_now());
     }
 }
 
@@ -209,9 +207,7 @@ static uint64_t heartbeat_period(const redlock_client *client) {
 
 static void set_heartbeat(redlock_client *client, uint64_t now) {
     client->heartbeat_due = nanos_add(now, heartbeat_period(client));
-    if (!timer_set(&client->heartbeat, client->heartbeat_due)) {
-        timer_soon(&client->heartbeat);
-    }
+    timer_set(&client->heartbeat, client->heartbeat_due);
 }
 
 /* Looks at what leases know of the nodes; `listening`, a mask, can push from now on. */
@@ -321,49 +317,52 @@ static const struct node_listener node_listener = {
 
 /* ---- the beginning ---- */
 
-static redlock_status client_init(redlock_client *client, struct event_base *base,
+static redlock_status client_init(redlock_client *client, redlock_loop *loop,
                                   const redlock_options *options, redlock_error *error) {
     struct context *context = &client->context;
-    redlock_status status = context_init(context, base, options, on_turn, client, error);
+    redlock_status status = context_init(context, loop, options, on_turn, client, error);
     members_init(&client->members, context, &node_listener, client);
     rounds_init(&client->rounds, context, &client->members);
-    bool has_locks = locks_init(&client->locks, context, &client->members, &client->rounds);
+    locks_init(&client->locks, context, &client->members, &client->rounds);
     inspections_init(&client->inspections, context, &client->members);
-    bool has_ready = ready_init(&client->ready, context, &client->members);
+    ready_init(&client->ready, context, &client->members);
+    timer_init(&client->heartbeat, loop, on_heartbeat, client);
+    timer_init(&client->close_deadline, loop, on_close_deadline, client);
     if (status != REDLOCK_OK) {
         return status;
-    }
-    if (!has_locks || !has_ready ||
-        !timer_init(&client->heartbeat, &context->loop, on_heartbeat, client) ||
-        !timer_init(&client->close_deadline, &context->loop, on_close_deadline, client)) {
-        return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
     return members_create(&client->members, options->nodes, (uint32_t)options->node_count, error);
 }
 
-redlock_status redlock_client_create(struct event_base *base, const redlock_options *options,
+/* Checks the arguments of a creation, and reads the options. `has_loop`: the loop is not NULL. */
+static redlock_status check_creation(bool has_loop, const char *loop_name,
+                                     const redlock_options *options, redlock_options *checked,
                                      redlock_client **handle, redlock_error *error) {
-    redlock_options checked;
     if (handle == NULL) {
         return error_set(error, REDLOCK_EINVAL, "client: must not be NULL");
     }
     *handle = NULL;
-    if (base == NULL || options == NULL) {
-        return error_set(error, REDLOCK_EINVAL, "base and options must not be NULL");
+    if (!has_loop || options == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "%s and options must not be NULL", loop_name);
     }
-    redlock_status status = options_read(options, &checked, error);
+    redlock_status status = options_read(options, checked, error);
     if (status != REDLOCK_OK) {
         return status;
     }
     if (!random_init()) {
         return error_set(error, REDLOCK_ESYSTEM, "libsodium cannot be initialised");
     }
-    redlock_allocator allocator = memory_allocator(checked.allocator);
-    redlock_client *client = fork_init() ? memory_zalloc(&allocator, sizeof(*client)) : NULL;
+    return fork_init() ? REDLOCK_OK : error_set(error, REDLOCK_ENOMEM, "out of memory");
+}
+
+static redlock_status create_client(redlock_loop *loop, const redlock_options *checked,
+                                    redlock_client **handle, redlock_error *error) {
+    redlock_allocator allocator = memory_allocator(checked->allocator);
+    redlock_client *client = memory_zalloc(&allocator, sizeof(*client));
     if (client == NULL) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
-    status = client_init(client, base, &checked, error);
+    redlock_status status = client_init(client, loop, checked, error);
     if (status != REDLOCK_OK) {
         client_free(client);
         return status;
@@ -373,6 +372,37 @@ redlock_status redlock_client_create(struct event_base *base, const redlock_opti
     set_heartbeat(client, now);
     *handle = client;
     return error_set(error, REDLOCK_OK, "%s", redlock_strerror(REDLOCK_OK));
+}
+
+redlock_status redlock_client_create(struct event_base *base, const redlock_options *options,
+                                     redlock_client **client, redlock_error *error) {
+    redlock_options checked;
+    redlock_status status = check_creation(base != NULL, "base", options, &checked, client, error);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    redlock_allocator allocator = memory_allocator(checked.allocator);
+    redlock_loop *loop = loop_on_libevent(base, &allocator);
+    if (loop == NULL) {
+        return error_set(error, REDLOCK_ENOMEM, "out of memory");
+    }
+    status = create_client(loop, &checked, client, error);
+    loop_drop(loop); /* the client is its only user now */
+    return status;
+}
+
+redlock_status redlock_client_create_on(redlock_loop *loop, const redlock_options *options,
+                                        redlock_client **client, redlock_error *error) {
+    redlock_options checked;
+    redlock_status status = check_creation(loop != NULL, "loop", options, &checked, client, error);
+    if (status != REDLOCK_OK) {
+        return status;
+    }
+    if (loop_is_inherited(loop)) {
+        return error_set(error, REDLOCK_EINVAL,
+                         "this process is a child (fork) of the one that made the loop");
+    }
+    return create_client(loop, &checked, client, error);
 }
 
 /* ---- requests, and the state of a client ---- */

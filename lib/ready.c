@@ -25,12 +25,12 @@ static void on_wait_timer(void *arg) {
     ready_look(ready);
 }
 
-bool ready_init(struct ready *ready, struct context *context, struct members *members) {
+void ready_init(struct ready *ready, struct context *context, struct members *members) {
     ready->context = context;
     ready->members = members;
     ready->count = 0;
     TAILQ_INIT(&ready->waits);
-    return timer_init(&ready->timer, &context->loop, on_wait_timer, ready);
+    timer_init(&ready->timer, context->loop, on_wait_timer, ready);
 }
 
 void ready_finish(struct ready *ready) {
@@ -92,11 +92,7 @@ static void set_wait_timer(struct ready *ready) {
     TAILQ_FOREACH(wait, &ready->waits, link) {
         at = nanos_min(at, wait->until);
     }
-    if (at == NANOS_NEVER) {
-        timer_clear(&ready->timer);
-    } else if (!timer_set(&ready->timer, at)) {
-        timer_soon(&ready->timer);
-    }
+    timer_set(&ready->timer, at);
 }
 
 /*

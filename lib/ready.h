@@ -26,8 +26,8 @@ struct ready {
     struct timer timer; /* the next instant at which a wait may end without an event */
 };
 
-/* Begins without waits. Returns false when out of memory; ready_finish is due then, too. */
-bool ready_init(struct ready *ready, struct context *context, struct members *members);
+/* Begins without waits. */
+void ready_init(struct ready *ready, struct context *context, struct members *members);
 
 /* Frees the timer, when no wait is left; accepts a struct of zeros. */
 void ready_finish(struct ready *ready);

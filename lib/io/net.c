@@ -13,7 +13,7 @@
  *
  * When a write fails, hiredis frees its context itself and calls the cleanup hook: on_cleanup is
  * the only place where a connection learns that its context is gone. It only marks the connection
- * and wakes `closing`, an event of this file, which notifies requests and owner outside of any
+ * and sets `closing`, a timer, which notifies requests and owner outside of any
  * callback of hiredis.
  *
  * Servers' replies are not trusted: see io/reader.h.
@@ -37,8 +37,6 @@
 #include "io/sigpipe.h"
 #include "io/tls.h"
 
-#include <event2/event.h>
-#include <event2/event_struct.h>
 #include <fcntl.h>
 #include <hiredis/async.h>
 #include <stdio.h>
@@ -53,17 +51,16 @@ struct conn {
     struct tls_session *tls;    /* NULL: plain */
     const struct conn_listener *listener;
     void *owner;
-    struct event readable, writable, closing;
-    bool is_open; /* whether the socket was ever connected */
+    struct fd_watch watch;
+    struct timer closing; /* fires when on_closed is due */
+    bool is_open;         /* whether the socket was ever connected */
     bool has_answered;
     bool is_timed;              /* whether heard_at is set for the replies that are being read */
     uint64_t heard_at;          /* when the latest reply was read */
     uint64_t replies;           /* number of replies so far */
-    bool is_reading;            /* whether the read event is armed */
     bool is_closing;            /* whether on_closed is due */
     bool is_dirty;              /* whether in net->dirty */
     bool is_writing;            /* whether inside redisAsyncHandleWrite */
-    bool awaits_writable;       /* whether the write event is armed */
     struct load load, own_load; /* of the application's commands, and of the client's own */
     struct requests requests;
     struct bytes collected;  /* commands not yet passed to hiredis */
@@ -200,7 +197,7 @@ static void explain_end(struct conn *conn) {
 /* Starts to end the connection: on_closing follows from the loop. */
 static void end_conn(struct conn *conn) {
     conn->is_closing = true;
-    event_active(&conn->closing, EV_TIMEOUT, 0);
+    timer_soon(&conn->closing);
 }
 
 static void on_cleanup(void *arg) {
@@ -209,8 +206,7 @@ static void on_cleanup(void *arg) {
         explain_end(conn);
     }
     conn->context = NULL;
-    event_del(&conn->readable);
-    event_del(&conn->writable);
+    fd_watch_finish(&conn->watch);
     if (conn->is_dirty) {
         TAILQ_REMOVE(&conn->net->dirty, conn, dirty_link);
         conn->is_dirty = false;
@@ -218,13 +214,11 @@ static void on_cleanup(void *arg) {
     end_conn(conn);
 }
 
-static void on_closing(evutil_socket_t fd, short events, void *arg) {
-    (void)fd;
-    (void)events;
+static void on_closing(void *arg) {
     struct conn *conn = arg;
     if (conn->context != NULL) {
-        redisAsyncFree(conn->context); /* calls on_cleanup, which wakes `closing` again */
-        event_del(&conn->closing);
+        redisAsyncFree(conn->context); /* calls on_cleanup, which sets `closing` again */
+        timer_finish(&conn->closing);
     }
     answer_none(conn);
     conn->listener->on_closed(conn->owner, conn->why);
@@ -241,7 +235,7 @@ void conn_close(struct conn *conn, const char *why) {
 static void discard_conn(struct conn *conn) {
     bytes_finish(&conn->collected);
     requests_finish(&conn->requests);
-    memory_free(conn->net->loop->allocator, conn);
+    memory_free(conn->net->allocator, conn);
 }
 
 void conn_destroy(struct conn *conn) {
@@ -252,7 +246,7 @@ void conn_destroy(struct conn *conn) {
     if (conn->context != NULL) {
         redisAsyncFree(conn->context);
     }
-    event_del(&conn->closing);
+    timer_finish(&conn->closing);
     answer_none(conn);
     if (conn->tls != NULL) {
         conn->tls->methods->end(conn->tls);
@@ -262,10 +256,20 @@ void conn_destroy(struct conn *conn) {
 
 /* ---- writing ---- */
 
-static void await_writable(struct conn *conn) {
-    if (!conn->awaits_writable) {
-        conn->awaits_writable = event_add(&conn->writable, NULL) == 0;
+/* Returns whether the loop waits until the socket takes more bytes. */
+static bool awaits_writable(const struct conn *conn) {
+    return (conn->watch.events & WATCH_WRITABLE) != 0;
+}
+
+/* Ends the connection if the loop refuses to wait for its events: nothing would arrive any more. */
+static void await_events(struct conn *conn, unsigned events) {
+    if (!fd_watch_set(&conn->watch, conn->watch.events | events)) {
+        conn_close(conn, "the socket cannot be watched: out of memory");
     }
+}
+
+static void await_writable(struct conn *conn) {
+    await_events(conn, WATCH_WRITABLE);
 }
 
 /*
@@ -335,10 +339,7 @@ void net_flush(struct net *net) {
     sigpipe_restore(&guard, failed);
 }
 
-static void on_writable(evutil_socket_t fd, short events, void *arg) {
-    (void)fd;
-    (void)events;
-    struct conn *conn = arg;
+static void write_rest(struct conn *conn) {
     if (conn->is_closing) {
         return;
     }
@@ -454,19 +455,22 @@ void conn_read(struct conn *conn) {
     } while (conn->replies > before && conn->reader.channel == NULL);
 }
 
-static void on_readable(evutil_socket_t fd, short events, void *arg) {
-    (void)fd;
-    (void)events;
-    read_once(arg);
+static void on_ready(void *arg, unsigned events) {
+    struct conn *conn = arg;
+    if (events & WATCH_READABLE) {
+        read_once(conn);
+    }
+    /* Reading may have ended the connection, or what it waited to write. */
+    if (events & WATCH_WRITABLE && awaits_writable(conn)) {
+        write_rest(conn);
+    }
 }
 
 /* ---- the adapter: what hiredis asks of an event loop ---- */
 
 static void add_read(void *arg) {
     struct conn *conn = arg;
-    if (!conn->is_reading && event_add(&conn->readable, NULL) == 0) {
-        conn->is_reading = true;
-    }
+    await_events(conn, WATCH_READABLE);
 }
 
 static void del_read(void *arg) {
@@ -479,7 +483,7 @@ static void add_write(void *arg) {
     bool socket_is_busy = conn->is_writing || !conn->is_open;
     if (socket_is_busy) {
         await_writable(conn);
-    } else if (!conn->awaits_writable && !conn->is_dirty) {
+    } else if (!awaits_writable(conn) && !conn->is_dirty) {
         conn->is_dirty = true;
         TAILQ_INSERT_TAIL(&conn->net->dirty, conn, dirty_link);
     }
@@ -487,10 +491,7 @@ static void add_write(void *arg) {
 
 static void del_write(void *arg) {
     struct conn *conn = arg;
-    if (conn->awaits_writable) {
-        event_del(&conn->writable);
-        conn->awaits_writable = false;
-    }
+    fd_watch_set(&conn->watch, conn->watch.events & ~(unsigned)WATCH_WRITABLE);
 }
 
 static void on_connect(const redisAsyncContext *context, int status) {
@@ -500,8 +501,9 @@ static void on_connect(const redisAsyncContext *context, int status) {
 
 /* ---- opening and sending ---- */
 
-void net_init(struct net *net, const struct loop *loop, const struct load_bounds *bounds) {
-    *net = (struct net){.loop = loop, .bounds = *bounds};
+void net_init(struct net *net, redlock_loop *loop, const redlock_allocator *allocator,
+              const struct load_bounds *bounds) {
+    *net = (struct net){.loop = loop, .allocator = allocator, .bounds = *bounds};
     TAILQ_INIT(&net->dirty);
 }
 
@@ -524,11 +526,9 @@ static redisAsyncContext *begin_to_connect(const struct conn_address *address,
 }
 
 static void attach(struct conn *conn, redisAsyncContext *context) {
-    struct event_base *base = conn->net->loop->base;
     conn->context = context;
-    event_assign(&conn->readable, base, context->c.fd, EV_READ | EV_PERSIST, on_readable, conn);
-    event_assign(&conn->writable, base, context->c.fd, EV_WRITE | EV_PERSIST, on_writable, conn);
-    event_assign(&conn->closing, base, -1, 0, on_closing, conn);
+    fd_watch_init(&conn->watch, conn->net->loop, context->c.fd, on_ready, conn);
+    timer_init(&conn->closing, conn->net->loop, on_closing, conn);
     context->data = conn;
     context->ev.data = conn;
     context->ev.addRead = add_read;
@@ -542,11 +542,11 @@ static void attach(struct conn *conn, redisAsyncContext *context) {
 
 /* Allocates a connection. Returns NULL, with the reason in `error`, when out of memory. */
 static struct conn *create_conn(struct net *net, redlock_error *error) {
-    struct conn *conn = memory_zalloc(net->loop->allocator, sizeof(*conn));
+    struct conn *conn = memory_zalloc(net->allocator, sizeof(*conn));
     if (conn != NULL) {
         conn->net = net;
-        bytes_init(&conn->collected, net->loop->allocator);
-        if (requests_init(&conn->requests, net->loop->allocator)) {
+        bytes_init(&conn->collected, net->allocator);
+        if (requests_init(&conn->requests, net->allocator)) {
             return conn;
         }
         discard_conn(conn);

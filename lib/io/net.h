@@ -27,7 +27,8 @@ struct tls;
 
 /* The connections of one client. */
 struct net {
-    const struct loop *loop;
+    redlock_loop *loop;
+    const redlock_allocator *allocator;
     struct load_bounds bounds;         /* bounds on each connection */
     TAILQ_HEAD(net_dirty, conn) dirty; /* connections with output to write */
 };
@@ -85,7 +86,8 @@ struct traffic {
     struct answer_time answer_time; /* of the same replies */
 };
 
-void net_init(struct net *net, const struct loop *loop, const struct load_bounds *bounds);
+void net_init(struct net *net, redlock_loop *loop, const redlock_allocator *allocator,
+              const struct load_bounds *bounds);
 
 /* Writes the collected output of all connections. */
 void net_flush(struct net *net);

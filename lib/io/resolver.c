@@ -26,8 +26,9 @@ struct lookup {
     bool is_done; /* whether evdns has called back */
 };
 
-void resolver_init(struct resolver *resolver, const struct loop *loop) {
-    *resolver = (struct resolver){.loop = loop};
+void resolver_init(struct resolver *resolver, redlock_loop *loop,
+                   const redlock_allocator *allocator) {
+    *resolver = (struct resolver){.loop = loop, .allocator = allocator};
 }
 
 bool resolver_is_numeric(const char *host) {
@@ -39,7 +40,7 @@ bool resolver_is_numeric(const char *host) {
 /* ---- the life of a lookup ---- */
 
 static void destroy_lookup(struct lookup *lookup) {
-    const redlock_allocator *allocator = lookup->resolver->loop->allocator;
+    const redlock_allocator *allocator = lookup->resolver->allocator;
     timer_finish(&lookup->end);
     if (lookup->dns != NULL) {
         evdns_base_free(lookup->dns, 0);
@@ -53,8 +54,9 @@ static void on_end(void *arg) {
     destroy_lookup(lookup);
 }
 
-static struct evdns_base *make_dns(const struct loop *loop) {
-    struct evdns_base *dns = evdns_base_new(loop->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+static struct evdns_base *make_dns(const redlock_loop *loop) {
+    struct evdns_base *dns =
+        evdns_base_new(loop_event_base(loop), EVDNS_BASE_DISABLE_WHEN_INACTIVE);
     if (dns != NULL) {
         /* Without this file there are no name servers, but /etc/hosts is still used. */
         evdns_base_resolv_conf_parse(dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
@@ -66,15 +68,16 @@ static struct evdns_base *make_dns(const struct loop *loop) {
 }
 
 static struct lookup *create_lookup(struct resolver *resolver, resolver_cb *on_done, void *arg) {
-    struct lookup *lookup = memory_zalloc(resolver->loop->allocator, sizeof(*lookup));
+    struct lookup *lookup = memory_zalloc(resolver->allocator, sizeof(*lookup));
     if (lookup == NULL) {
         return NULL;
     }
     lookup->resolver = resolver;
     lookup->on_done = on_done;
     lookup->arg = arg;
-    if (!timer_init(&lookup->end, resolver->loop, on_end, lookup) ||
-        (lookup->dns = make_dns(resolver->loop)) == NULL) {
+    timer_init(&lookup->end, resolver->loop, on_end, lookup);
+    lookup->dns = make_dns(resolver->loop);
+    if (lookup->dns == NULL) {
         destroy_lookup(lookup);
         return NULL;
     }
@@ -114,9 +117,7 @@ static void report_result(const struct lookup *lookup, int result,
 static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg) {
     struct lookup *lookup = arg;
     lookup->is_done = true;
-    if (!timer_set(&lookup->end, nanos_add(clock_now(), NANOS_PER_MS))) {
-        timer_soon(&lookup->end);
-    }
+    timer_set(&lookup->end, nanos_add(clock_now(), NANOS_PER_MS));
     if (lookup->on_done != NULL) {
         report_result(lookup, result, addresses);
     }
@@ -127,6 +128,10 @@ static void on_answer(int result, struct evutil_addrinfo *addresses, void *arg) 
 
 struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
                               void *arg) {
+    if (loop_event_base(resolver->loop) == NULL) {
+        on_done(arg, NULL, "names are resolved on libevent's loop only; give its address");
+        return NULL;
+    }
     struct lookup *lookup = create_lookup(resolver, on_done, arg);
     if (lookup == NULL) {
         on_done(arg, NULL, "out of memory");

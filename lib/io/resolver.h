@@ -10,7 +10,8 @@
 struct lookup;
 
 struct resolver {
-    const struct loop *loop;
+    redlock_loop *loop;
+    const redlock_allocator *allocator;
     unsigned pending; /* lookups with events left in the loop, including canceled ones */
 };
 
@@ -31,7 +32,8 @@ struct addresses {
 typedef void resolver_cb(void *arg, const struct addresses *addresses, const char *why);
 
 /* Initializes a resolver, which needs no finish function once no lookup is pending. */
-void resolver_init(struct resolver *resolver, const struct loop *loop);
+void resolver_init(struct resolver *resolver, redlock_loop *loop,
+                   const redlock_allocator *allocator);
 
 /* Returns whether `host` is a numeric address, which needs no lookup. */
 bool resolver_is_numeric(const char *host);

@@ -2,12 +2,6 @@
 
 #include "io/clock.h"
 
-void alarms_arm(struct alarms *alarms, uint64_t at) {
-    if (!timer_set(&alarms->timer, at)) {
-        timer_soon(&alarms->timer); /* without memory: look again in each turn of the loop */
-    }
-}
-
 static void on_time(void *arg) {
     struct alarms *alarms = arg;
     struct wheel_slot due = LIST_HEAD_INITIALIZER(due);
@@ -17,14 +11,14 @@ static void on_time(void *arg) {
         LIST_REMOVE(alarm, link);
         alarms->on_alarm(alarm);
     }
-    alarms_arm(alarms, wheel_next(&alarms->wheel));
+    timer_set(&alarms->timer, wheel_next(&alarms->wheel));
 }
 
-bool alarms_init(struct alarms *alarms, const struct loop *loop, wheel_instant *instant,
+void alarms_init(struct alarms *alarms, redlock_loop *loop, wheel_instant *instant,
                  void (*on_alarm)(struct wheel_entry *alarm)) {
     alarms->on_alarm = on_alarm;
     wheel_init(&alarms->wheel, clock_now(), instant);
-    return timer_init(&alarms->timer, loop, on_time, alarms);
+    timer_init(&alarms->timer, loop, on_time, alarms);
 }
 
 void alarms_finish(struct alarms *alarms) {

@@ -8,7 +8,6 @@
 #include "base/wheel.h"
 #include "io/loop.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct alarms {
@@ -17,13 +16,10 @@ struct alarms {
     void (*on_alarm)(struct wheel_entry *alarm); /* callback for an alarm that is due */
 };
 
-/* Begins without alarms; `instant` returns the instant of each. Returns false without memory. */
-bool alarms_init(struct alarms *alarms, const struct loop *loop, wheel_instant *instant,
+/* Begins without alarms; `instant` returns the instant of each. */
+void alarms_init(struct alarms *alarms, redlock_loop *loop, wheel_instant *instant,
                  void (*on_alarm)(struct wheel_entry *alarm));
 void alarms_finish(struct alarms *alarms);
-
-/* Sets the timer to `at`; without memory it fires in each turn of the loop. */
-void alarms_arm(struct alarms *alarms, uint64_t at);
 
 /*
  * Records that the instant of an alarm is `at` from now on; NANOS_NEVER: none. on_alarm follows
@@ -32,7 +28,7 @@ void alarms_arm(struct alarms *alarms, uint64_t at);
 static inline void alarms_set(struct alarms *alarms, struct wheel_entry *alarm, uint64_t at) {
     wheel_set(&alarms->wheel, alarm, at);
     if (at < alarms->timer.at) {
-        alarms_arm(alarms, at);
+        timer_set(&alarms->timer, at);
     }
 }
 

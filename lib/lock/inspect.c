@@ -183,9 +183,10 @@ static void await_nodes(struct inspection *inspection, uint64_t now) {
     const struct round_silence silence =
         members_silence(inspection->inspections->members, inspection->waiting,
                         inspection->request.sent_at, ANSWER_MARGIN, now);
-    bool is_late = (inspection->waiting & ~silence.late) == 0;
-    /* Without memory for the timer it must not wait. */
-    inspection->is_over = is_late || !timer_set(&inspection->timer, silence.next);
+    inspection->is_over = (inspection->waiting & ~silence.late) == 0;
+    if (!inspection->is_over) {
+        timer_set(&inspection->timer, silence.next);
+    }
 }
 
 static void on_inspect_timer(void *arg) {
@@ -253,8 +254,8 @@ static struct inspection *create_inspection(struct inspections *inspections, con
     inspection->listener = *listener;
     inspection->key = key_create(&context->keys, key, key_length);
     inspection->findings = create_findings(inspections, listener);
-    if (inspection->key == NULL || inspection->findings == NULL ||
-        !timer_init(&inspection->timer, &context->loop, on_inspect_timer, inspection)) {
+    timer_init(&inspection->timer, context->loop, on_inspect_timer, inspection);
+    if (inspection->key == NULL || inspection->findings == NULL) {
         free_inspection(inspection, &context->allocator);
         return NULL;
     }
@@ -278,9 +279,10 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
     uint64_t start_by = nanos_add(now, options_stall(&inspections->context->options));
     inspection->fence = fence;
     members_use(inspections->members, now);
-    if (inspections->members->are_known || inspections->out > WAITING_MAX ||
-        !timer_set(&inspection->timer, start_by)) {
+    if (inspections->members->are_known || inspections->out > WAITING_MAX) {
         ask_nodes(inspection);
+    } else {
+        timer_set(&inspection->timer, start_by);
     }
     return REDLOCK_OK;
 }

@@ -198,7 +198,7 @@ static const struct pool_kind locks_kind = {.size = sizeof(struct redlock_lock),
 
 static const struct pool_kind wait_kind = {.size = sizeof(struct lock_wait), .max_spares = 4096};
 
-bool locks_init(struct locks *locks, struct context *context, struct members *members,
+void locks_init(struct locks *locks, struct context *context, struct members *members,
                 struct rounds *rounds) {
     locks->context = context;
     locks->members = members;
@@ -218,7 +218,7 @@ bool locks_init(struct locks *locks, struct context *context, struct members *me
     cohorts_init(&locks->cohorts, context);
     terms_init(&locks->terms, &context->allocator);
     locks->latest.terms = NULL;
-    return alarms_init(&locks->alarms, &context->loop, instant, on_alarm);
+    alarms_init(&locks->alarms, context->loop, instant, on_alarm);
 }
 
 /* Frees a lock, which may lack parts that were not set up yet. */

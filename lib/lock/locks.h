@@ -74,8 +74,8 @@ struct locks {
     char explanation[LOCKS_EXPLANATION_MAX];
 };
 
-/* Begins without locks. Returns false when out of memory; locks_finish is due then, too. */
-bool locks_init(struct locks *locks, struct context *context, struct members *members,
+/* Begins without locks. */
+void locks_init(struct locks *locks, struct context *context, struct members *members,
                 struct rounds *rounds);
 void locks_finish(struct locks *locks);
 

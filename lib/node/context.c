@@ -20,7 +20,7 @@ static void copy_options(struct context *context, const redlock_options *options
     context->log = (struct log){options->log, options->log_arg, options->log_level};
 }
 
-static void init_parts(struct context *context, struct event_base *base, void *client) {
+static void init_parts(struct context *context, redlock_loop *loop, void *client) {
     const redlock_options *options = &context->options;
     context->seed = random_seed();
     ticks_init(&context->ticks, options->max_commands, &context->seed);
@@ -32,10 +32,11 @@ static void init_parts(struct context *context, struct event_base *base, void *c
     events_add(&context->events, &context->probes.sink);
     context->generation = fork_generation();
     context->shortest_ttl = NANOS_NEVER;
-    context->loop = (struct loop){.base = base, .allocator = &context->allocator};
+    context->loop = loop;
+    loop_hold(loop);
     const struct load_bounds bounds = {options->max_commands, options->max_bytes};
-    net_init(&context->net, &context->loop, &bounds);
-    resolver_init(&context->resolver, &context->loop);
+    net_init(&context->net, loop, &context->allocator, &bounds);
+    resolver_init(&context->resolver, loop, &context->allocator);
     keys_init(&context->keys, &context->allocator);
     random_open(&context->random);
     bytes_init(&context->scratch, &context->allocator);
@@ -53,13 +54,13 @@ static bool copy_label(const struct context *context, const char *label, char **
     return *copy != NULL;
 }
 
-redlock_status context_init(struct context *context, struct event_base *base,
+redlock_status context_init(struct context *context, redlock_loop *loop,
                             const redlock_options *options, void (*on_turn)(void *arg), void *arg,
                             redlock_error *error) {
     copy_options(context, options);
-    init_parts(context, base, arg);
-    bool has_memory = timer_init(&context->turn, &context->loop, on_turn, arg) &&
-                      copy_label(context, options->name, &context->name) &&
+    init_parts(context, loop, arg);
+    timer_init(&context->turn, loop, on_turn, arg);
+    bool has_memory = copy_label(context, options->name, &context->name) &&
                       copy_label(context, options->owner, &context->owner);
     if (!has_memory) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
@@ -105,6 +106,7 @@ void context_finish(struct context *context) {
     if (context->tls != NULL) {
         context->tls->methods->destroy(context->tls);
     }
+    loop_drop(context->loop);
 }
 
 void context_wake(struct context *context) {

@@ -44,7 +44,7 @@ struct context {
     int64_t masters_ahead;        /* the masters' clocks minus ours, in nanoseconds */
     uint64_t masters_ahead_until; /* the instant at which masters_ahead expires; 0: it has */
 
-    struct loop loop;
+    redlock_loop *loop;
     struct net net;
     struct resolver resolver;
     struct tls *tls; /* NULL until an option or a node asks for TLS */
@@ -63,11 +63,11 @@ struct context {
 };
 
 /*
- * Sets up a context from checked options, which are copied. `on_turn` does the work of a turn; it
- * is called with `arg`, the client. Returns a status, with a sentence in `error`; context_finish is
- * due after a failure, too.
+ * Sets up a context on `loop`, a user of which it is until context_finish, from checked options,
+ * which are copied. `on_turn` does the work of a turn; it is called with `arg`, the client. Returns
+ * a status, with a sentence in `error`; context_finish is due after a failure, too.
  */
-redlock_status context_init(struct context *context, struct event_base *base,
+redlock_status context_init(struct context *context, redlock_loop *loop,
                             const redlock_options *options, void (*on_turn)(void *arg), void *arg,
                             redlock_error *error);
 

@@ -27,9 +27,7 @@ static struct context *node_context(const struct node *node) {
 
 static void retry_later(struct node *node, uint64_t now) {
     uint64_t delay = nanos_from_ms(node_context(node)->options.reconnect_delay_max_ms);
-    if (!timer_set(&node->retry_timer, nanos_add(now, delay))) {
-        timer_soon(&node->retry_timer);
-    }
+    timer_set(&node->retry_timer, nanos_add(now, delay));
 }
 
 /* Sends as many pending releases as fit. The rest follows after them, or when the timer fires. */
@@ -278,9 +276,7 @@ redlock_status node_init(struct node *node, struct context *context,
     if (status != REDLOCK_OK) {
         return status;
     }
-    if (!timer_init(&node->retry_timer, &context->loop, on_retry_timer, node)) {
-        return error_set(error, REDLOCK_ENOMEM, "out of memory");
-    }
+    timer_init(&node->retry_timer, context->loop, on_retry_timer, node);
     guard_init(&node->guard, &node->uplink, on_guard_identity, on_guard_sound);
     return channel_init(&node->channel, context, &node->uplink, &channel_listener, position, text,
                         error);

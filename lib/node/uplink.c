@@ -35,13 +35,6 @@ static void set_state(struct uplink *uplink, enum uplink_state state) {
     uplink->state_since = clock_now();
 }
 
-/* Sets the timer; without memory it fires at once, since too early is better than never. */
-static void wake_at(struct uplink *uplink, uint64_t at) {
-    if (!timer_set(&uplink->timer, at)) {
-        timer_soon(&uplink->timer);
-    }
-}
-
 uint64_t uplink_answer_timeout(const struct uplink *uplink, uint64_t margin) {
     uint64_t fixed = nanos_from_ms(uplink->context->options.node_timeout_ms);
     return fixed != 0 ? fixed : answer_time_timeout(&uplink->traffic.answer_time, margin);
@@ -99,9 +92,9 @@ redlock_status uplink_init(struct uplink *uplink, struct context *context,
         return error_set(error, REDLOCK_EINVAL, "%s: NULL", where);
     }
     size_t length = strnlen(text, URI_MAX + 1);
+    timer_init(&uplink->timer, context->loop, on_uplink_timer, uplink);
     uplink->storage = memory_alloc(&context->allocator, length + 3);
-    if (uplink->storage == NULL ||
-        !timer_init(&uplink->timer, &context->loop, on_uplink_timer, uplink)) {
+    if (uplink->storage == NULL) {
         return error_set(error, REDLOCK_ENOMEM, "out of memory");
     }
     redlock_status status = uri_parse(text, where, uplink->storage, &uplink->uri, error);
@@ -184,7 +177,7 @@ static void go_down(struct uplink *uplink, const char *why) {
     uplink->has_ended = true;
     record_reason(uplink, why);
     set_state(uplink, UPLINK_DOWN);
-    wake_at(uplink, nanos_add(now, delay));
+    timer_set(&uplink->timer, nanos_add(now, delay));
     uplink->listener->on_down(uplink, now);
 }
 
@@ -265,13 +258,13 @@ static void go_up(struct uplink *uplink) {
 static void pause_search(struct uplink *uplink) {
     uint64_t pause = backoff_draw_late(&uplink->context->seed, SEARCH_PAUSE_MAX);
     uplink->search = SCRIPTS_PAUSED;
-    wake_at(uplink, nanos_add(clock_now(), pause));
+    timer_set(&uplink->timer, nanos_add(clock_now(), pause));
 }
 
 static void ask_again(struct uplink *uplink, uint64_t now) {
     uplink->search = SCRIPTS_ASKED_AGAIN;
     handshake_ask(&uplink->handshake, uplink->handshake.missing, now);
-    wake_at(uplink, nanos_add(now, uplink_stall_timeout(uplink)));
+    timer_set(&uplink->timer, nanos_add(now, uplink_stall_timeout(uplink)));
     context_wake(uplink->context);
 }
 
@@ -346,7 +339,7 @@ static void greet(struct uplink *uplink) {
          */
         handshake_ask(&uplink->handshake, handshake_scripts(context), uplink->state_since);
     }
-    wake_at(uplink, nanos_add(uplink->state_since, uplink_stall_timeout(uplink)));
+    timer_set(&uplink->timer, nanos_add(uplink->state_since, uplink_stall_timeout(uplink)));
     context_wake(context);
 }
 
@@ -399,7 +392,7 @@ static void connect_now(struct uplink *uplink) {
         return;
     }
     set_state(uplink, UPLINK_RESOLVING);
-    wake_at(uplink, nanos_add(uplink->state_since, lookup_timeout(uplink)));
+    timer_set(&uplink->timer, nanos_add(uplink->state_since, lookup_timeout(uplink)));
     struct lookup *lookup = resolver_start(&context->resolver, uri->host, on_resolved, uplink);
     if (lookup != NULL) {
         uplink->lookup = lookup; /* NULL: on_resolved was called already */
@@ -437,7 +430,7 @@ static void check_progress(struct uplink *uplink, uint64_t now) {
         snprintf(why, sizeof(why), "stalled: no answer for %" PRIu64 " ms", nanos_to_ms(stall));
         conn_close(uplink->conn, why);
     } else if (due != NANOS_NEVER) { /* no command is open: the next one sets the timer */
-        wake_at(uplink, due);
+        timer_set(&uplink->timer, due);
     }
 }
 
@@ -473,7 +466,7 @@ static void watch_request(struct uplink *uplink, const struct conn_request *requ
     }
     uint64_t due = nanos_add(request->sent_at, uplink_stall_timeout(uplink));
     if (uplink->timer.at > due) {
-        wake_at(uplink, due);
+        timer_set(&uplink->timer, due);
     }
 }
 

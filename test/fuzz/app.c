@@ -6,7 +6,6 @@
 #include "peers.h"
 #include "world.h"
 
-#include <event2/event.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,15 +13,10 @@
 #include <unistd.h>
 
 static struct heap heap;
-static struct event_base *base;
 static int first_fd; /* the lowest free descriptor, before the first run */
 
 struct heap *app_heap(void) {
     return &heap;
-}
-
-struct event_base *app_loop(void) {
-    return base;
 }
 
 static int next_fd(void) {
@@ -43,7 +37,7 @@ static void on_line(struct app *app, const char *line) {
 /* ---- calls ---- */
 
 redlock_status app_make(struct app *app, redlock_options *options, redlock_error *error) {
-    redlock_status status = app_create(app, base, options, error);
+    redlock_status status = app_create(app, world_base(), options, error);
     bool is_whole = options->size >= sizeof(*options); /* otherwise the defaults count */
     app->options = is_whole ? *options : (redlock_options)REDLOCK_OPTIONS_INIT;
     return status;
@@ -69,17 +63,7 @@ void app_ask_some(struct app *app, size_t capacity) {
 
 /* ---- a run ---- */
 
-static void be_silent(int severity, const char *message) {
-    (void)severity;
-    (void)message;
-}
-
 void app_begin(struct app *app) {
-    if (base == NULL) {
-        event_set_log_callback(be_silent);
-        base = event_base_new();
-        CHECK(base != NULL);
-    }
     world_begin();
     peers_begin();
     app->world = (struct app_world){.blocks = &heap.out, .on_line = on_line};
@@ -92,7 +76,7 @@ void app_begin(struct app *app) {
 
 void app_turn(struct app *app) {
     peers_turn();
-    world_turn(base);
+    world_turn();
     if (app->client != NULL) {
         app_ask_some(app, PEERS_MAX);
     }
@@ -156,7 +140,7 @@ static void wait_for_the_end(struct app *app, uint64_t node_timeout_ms) {
 void app_end(struct app *app, uint64_t node_timeout_ms) {
     app->world.react = NULL;
     if (app->client != NULL) {
-        world_refuse_timers(0, 0);
+        world_refuse_watches(0, 0);
         if (!app->is_closing) {
             wait_for_requests(app, node_timeout_ms);
             app_close(app);
@@ -166,8 +150,6 @@ void app_end(struct app *app, uint64_t node_timeout_ms) {
     }
     CHECK(heap.out == 0);
     peers_end();
-    world_turn(base); /* an event left in the loop would touch freed memory */
-    CHECK(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED | EVENT_BASE_COUNT_ACTIVE) == 0);
     CHECK(next_fd() == first_fd);
     world_end();
 }

@@ -5,9 +5,8 @@
 #include "driver.h"
 #include "heap.h"
 
-/* Return the memory of the client, and the loop, which all runs share. */
+/* Returns the memory of the client. */
 struct heap *app_heap(void);
-struct event_base *app_loop(void);
 
 /* Begins a run. */
 void app_begin(struct app *app);

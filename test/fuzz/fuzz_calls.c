@@ -250,7 +250,7 @@ static void call_with_null(struct run *run) {
     redlock_client *client = (redlock_client *)&run->app; /* must be set to NULL */
     redlock_lock *lock = (redlock_lock *)&run->app;
     redlock_request request = REDLOCK_REQUEST_INIT;
-    CHECK(redlock_client_create(app_loop(), NULL, &client, NULL) == REDLOCK_EINVAL);
+    CHECK(redlock_client_create(world_base(), NULL, &client, NULL) == REDLOCK_EINVAL);
     CHECK(client == NULL);
     CHECK(redlock_client_create(NULL, NULL, NULL, NULL) == REDLOCK_EINVAL);
     CHECK(redlock_acquire(NULL, &request, NULL, NULL, &lock) == REDLOCK_EINVAL && lock == NULL);
@@ -362,7 +362,7 @@ static void deed(struct run *run) {
         if (kind & 8) {
             refuse_memory(run);
         } else {
-            world_refuse_timers(kind / 16 % 8, kind < 128 ? 1 : 9);
+            world_refuse_watches(kind / 16 % 8, kind < 128 ? 1 : 9);
         }
         break;
     default:

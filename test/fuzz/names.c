@@ -27,8 +27,9 @@ void names_end(void) {
     CHECK(TAILQ_EMPTY(&lookups));
 }
 
-void resolver_init(struct resolver *resolver, const struct loop *loop) {
-    *resolver = (struct resolver){.loop = loop};
+void resolver_init(struct resolver *resolver, redlock_loop *loop,
+                   const redlock_allocator *allocator) {
+    *resolver = (struct resolver){.loop = loop, .allocator = allocator};
 }
 
 bool resolver_is_numeric(const char *host) {
@@ -45,9 +46,9 @@ static void answer(resolver_cb *on_done, void *arg, bool exists) {
 struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
                               void *arg) {
     bool exists = host[strlen(host) - 1] != 'x';
-    struct lookup *lookup = memory_zalloc(resolver->loop->allocator, sizeof(*lookup));
+    struct lookup *lookup = memory_zalloc(resolver->allocator, sizeof(*lookup));
     if (lookup == NULL || host[0] == 'a') {
-        memory_free(resolver->loop->allocator, lookup);
+        memory_free(resolver->allocator, lookup);
         answer(on_done, arg, exists);
         return NULL;
     }
@@ -74,7 +75,7 @@ static void end(struct lookup *lookup) {
     if (lookup->on_done != NULL) {
         answer(lookup->on_done, lookup->arg, lookup->exists);
     }
-    memory_free(lookup->resolver->loop->allocator, lookup);
+    memory_free(lookup->resolver->allocator, lookup);
 }
 
 void names_turn(void) {

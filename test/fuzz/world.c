@@ -1,40 +1,26 @@
 #include "world.h"
 
-#include "base/memory.h"
 #include "base/nanos.h"
 #include "check.h"
 #include "io/clock.h"
 #include "io/loop.h"
 
-#include <sys/queue.h>
+#include <poll.h>
+#include <stdlib.h>
 
-/* The event of a timer, instead of libevent's. */
-struct alarm {
-    TAILQ_ENTRY(alarm) link;
-    struct timer *timer;
-    bool is_due;
-};
+/* Rounds of sockets in a turn: what a peer sent in answer to a command is read in the same turn. */
+#define ROUNDS 4
 
-static TAILQ_HEAD(, alarm) alarms = TAILQ_HEAD_INITIALIZER(alarms);
+/* More than the connections of a client with all peers. */
+#define WATCHES_MAX 64
+
+/* The loop of all runs, in place of those of lib/io. */
+static redlock_loop loop;
+static struct fd_watch *watches[WATCHES_MAX];
+static unsigned watch_count;
+static bool is_soon;
 static uint64_t now;
 static unsigned refuse_after, refuse_count;
-
-void world_begin(void) {
-    now = 1000 * NANOS_PER_MS;
-    refuse_after = refuse_count = 0;
-    random_begin();
-    world_has_random(true);
-}
-
-void world_end(void) {
-    CHECK(TAILQ_EMPTY(&alarms));
-    names_end();
-}
-
-void world_refuse_timers(unsigned after, unsigned count) {
-    refuse_after = after;
-    refuse_count = count;
-}
 
 /* ---- the clock ---- */
 
@@ -59,9 +45,14 @@ void world_pass(uint64_t nanos) {
     now = nanos_min(nanos_add(now, nanos), UINT64_MAX - 1000 * NANOS_PER_MS);
 }
 
-/* ---- timers ---- */
+/* ---- the methods of the loop ---- */
 
-static bool refused(void) {
+void world_refuse_watches(unsigned after, unsigned count) {
+    refuse_after = after;
+    refuse_count = count;
+}
+
+static bool is_refused(void) {
     if (refuse_count == 0) {
         return false;
     }
@@ -73,81 +64,126 @@ static bool refused(void) {
     return true;
 }
 
-static bool arm(struct timer *timer) {
-    if (refused()) {
-        timer->at = timer->armed_at = NANOS_NEVER;
-        return false;
-    }
-    timer->armed_at = timer->at;
-    return true;
-}
-
-bool timer_init(struct timer *timer, const struct loop *loop, void (*on_time)(void *arg),
-                void *arg) {
-    *timer = (struct timer){
-        .on_time = on_time, .arg = arg, .at = NANOS_NEVER, .armed_at = NANOS_NEVER, .loop = loop};
-    struct alarm *alarm = memory_zalloc(loop->allocator, sizeof(*alarm));
-    if (alarm == NULL) {
-        return false;
-    }
-    alarm->timer = timer;
-    TAILQ_INSERT_TAIL(&alarms, alarm, link);
-    timer->event = (void *)alarm;
-    return true;
-}
-
-void timer_finish(struct timer *timer) {
-    if (timer->event != NULL) {
-        struct alarm *alarm = (void *)timer->event;
-        TAILQ_REMOVE(&alarms, alarm, link);
-        memory_free(timer->loop->allocator, alarm);
-        timer->event = NULL;
-    }
-}
-
-bool timer_set(struct timer *timer, uint64_t at) {
-    timer->at = at;
-    return timer->armed_at <= at || arm(timer);
-}
-
-void timer_clear(struct timer *timer) {
-    timer->at = NANOS_NEVER;
-}
-
-void timer_soon(struct timer *timer) {
-    timer->at = timer->armed_at = 0;
-}
-
-static void fire(struct timer *timer) {
-    timer->armed_at = NANOS_NEVER;
-    if (timer->at == NANOS_NEVER || (now < timer->at && arm(timer))) {
-        return;
-    }
-    timer->at = NANOS_NEVER;
-    timer->on_time(timer->arg);
-}
-
-static struct alarm *next_due(void) {
-    struct alarm *alarm;
-    TAILQ_FOREACH(alarm, &alarms, link) {
-        if (alarm->is_due) {
-            return alarm;
+static void unlist(const struct fd_watch *watch) {
+    for (unsigned i = 0; i < watch_count; i++) {
+        if (watches[i] == watch) {
+            watches[i] = watches[--watch_count];
+            return;
         }
     }
-    return NULL;
+    CHECK(false); /* the library ended a watch that was not set */
 }
 
-/* ---- the loop ---- */
+static bool world_watch(struct fd_watch *watch, unsigned events) {
+    if (events == 0) {
+        unlist(watch);
+        return true;
+    }
+    if (is_refused()) {
+        return false;
+    }
+    if (watch->events == 0) {
+        CHECK(watch_count < WATCHES_MAX);
+        watches[watch_count++] = watch;
+    }
+    return true;
+}
 
-void world_turn(struct event_base *base) {
-    struct alarm *alarm;
-    event_base_loop(base, EVLOOP_NONBLOCK);
+static void world_wake_at(redlock_loop *given, uint64_t at) {
+    (void)given;
+    (void)at; /* world_turn looks at wakes_at */
+}
+
+static void world_wake_soon(redlock_loop *given) {
+    (void)given;
+    is_soon = true;
+}
+
+static void world_free(redlock_loop *given) {
+    (void)given;
+    CHECK(false); /* the world is a user of its loop */
+}
+
+static const struct loop_methods methods = {
+    .watch = world_watch,
+    .wake_at = world_wake_at,
+    .wake_soon = world_wake_soon,
+    .end = world_free,
+};
+
+struct event_base *world_base(void) {
+    return (struct event_base *)(void *)&loop;
+}
+
+redlock_loop *loop_on_libevent(struct event_base *base, const redlock_allocator *allocator) {
+    (void)base;
+    (void)allocator;
+    loop_hold(&loop);
+    return &loop;
+}
+
+/* ---- turns ---- */
+
+static unsigned events_of(short revents) {
+    const short failed = POLLERR | POLLHUP;
+    return (revents & (POLLIN | failed) ? WATCH_READABLE : 0u) |
+           (revents & (POLLOUT | failed) ? WATCH_WRITABLE : 0u);
+}
+
+static bool is_watched(const struct fd_watch *watch) {
+    for (unsigned i = 0; i < watch_count; i++) {
+        if (watches[i] == watch) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void serve_sockets(void) {
+    struct pollfd fds[WATCHES_MAX];
+    struct fd_watch *polled[WATCHES_MAX];
+    unsigned count = watch_count;
+    for (unsigned i = 0; i < count; i++) {
+        polled[i] = watches[i];
+        fds[i] = (struct pollfd){.fd = watches[i]->fd};
+        fds[i].events = (short)((watches[i]->events & WATCH_READABLE ? POLLIN : 0) |
+                                (watches[i]->events & WATCH_WRITABLE ? POLLOUT : 0));
+    }
+    CHECK(poll(fds, count, 0) >= 0);
+    for (unsigned i = 0; i < count; i++) {
+        if (fds[i].revents != 0 && is_watched(polled[i])) { /* not ended by one before */
+            loop_ready(polled[i], events_of(fds[i].revents));
+        }
+    }
+}
+
+void world_turn(void) {
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        serve_sockets();
+    }
     names_turn();
-    TAILQ_FOREACH(alarm, &alarms, link) {
-        alarm->is_due = alarm->timer->armed_at <= now;
+    if (loop.wakes_at <= now) {
+        loop_fire(&loop);
     }
-    while ((alarm = next_due()) != NULL) { /* timers armed meanwhile wait */
-        alarm->is_due = false;
-        fire(alarm->timer);
+    if (is_soon) {
+        is_soon = false;
+        loop_fire_soon(&loop);
     }
+}
+
+/* ---- runs ---- */
+
+void world_begin(void) {
+    now = 1000 * NANOS_PER_MS;
+    world_refuse_watches(0, 0);
+    loop_init(&loop, &methods);
+    is_soon = false;
+    random_begin();
+    world_has_random(true);
+}
+
+void world_end(void) {
+    CHECK(watch_count == 0 && loop.users == 1);
+    CHECK(TAILQ_EMPTY(&loop.waiting) && TAILQ_EMPTY(&loop.soon));
+    names_end();
 }

@@ -167,9 +167,7 @@ static void on_turn(void *arg) {
 }
 
 static void set_heartbeat(uint64_t now) {
-    if (!timer_set(&stage->heartbeat, now + CHANNEL_BEAT_NANOS)) {
-        timer_soon(&stage->heartbeat);
-    }
+    timer_set(&stage->heartbeat, now + CHANNEL_BEAT_NANOS);
 }
 
 /* Fires the client's heartbeat; now and then no waiter is left. */
@@ -198,13 +196,13 @@ static void be_born(void *owner) {
     options.reconnect_delay_max_ms = 200;
     options.allocator = &stage->process.allocator;
     stage->has_failed = options_read(&options, &checked, &error) != REDLOCK_OK ||
-                        context_init(&stage->context, &stage->process, &checked, on_turn, NULL,
+                        context_init(&stage->context, &stage->process.loop, &checked, on_turn, NULL,
                                      &error) != REDLOCK_OK ||
                         uplink_init(&stage->commands, &stage->context, &uplink_listener,
                                     HANDSHAKE_FOR_COMMANDS, 0, stage->uri, &error) != REDLOCK_OK ||
                         channel_init(&stage->channel, &stage->context, &stage->commands,
-                                     &channel_listener, 0, stage->uri, &error) != REDLOCK_OK ||
-                        !timer_init(&stage->heartbeat, &stage->context.loop, on_heartbeat, NULL);
+                                     &channel_listener, 0, stage->uri, &error) != REDLOCK_OK;
+    timer_init(&stage->heartbeat, &stage->process.loop, on_heartbeat, NULL);
     if (!stage->has_failed) {
         uplink_start(&stage->commands);
         channel_want(&stage->channel, true);

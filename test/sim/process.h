@@ -5,11 +5,13 @@
 #ifndef REDLOCK_SIM_PROCESS_H
 #define REDLOCK_SIM_PROCESS_H
 
+#include "io/loop.h"
 #include "tempo.h"
 #include "world.h"
 
 #include <redlock.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -39,7 +41,11 @@ struct alarm {
 };
 LIST_HEAD(alarm_list, alarm);
 
+struct process_timer;
+TAILQ_HEAD(process_timers, process_timer);
+
 struct event_base {
+    redlock_loop loop; /* what its clients know it by */
     struct world *world;
     struct network *network;
     unsigned index;
@@ -61,6 +67,7 @@ struct event_base {
     struct occurrence_list ready;
     struct occurrence_list later; /* occurrences that became due in an iteration that takes time */
     struct alarm_list alarms;
+    struct process_timers timers; /* of its clients (io/loop.c) */
     struct task wake;
     struct task resume;
 
@@ -107,6 +114,14 @@ bool process_is_refused(struct event_base *process);
 
 /* May let the rest of the world proceed for a while, in the middle of the process's code. */
 void process_may_be_preempted(struct event_base *process);
+
+/* Returns the process of a loop. */
+static inline struct event_base *process_of(const redlock_loop *loop) {
+    return (struct event_base *)((char *)loop - offsetof(struct event_base, loop));
+}
+
+/* Frees the timers of a process that is killed. */
+void timers_free(struct event_base *process);
 
 void alarm_init(struct alarm *alarm, struct event_base *process, void (*run)(void *owner),
                 void *owner);

@@ -116,15 +116,17 @@ static void destroy(void *object) {
 struct channel_rig *rig_create(struct fixture *f, const redlock_options *options) {
     struct channel_rig *rig = calloc(1, sizeof(*rig));
     const char *last = options->nodes[options->node_count - 1];
+    redlock_loop *loop = loop_on_libevent(f->base, &f->allocator.hook);
     redlock_options checked;
     redlock_error error;
 
     assert_non_null(rig);
+    assert_non_null(loop);
     rig->fixture = f;
     assert_true(random_init());
     assert_int_equal(options_read(options, &checked, &error), REDLOCK_OK);
-    assert_int_equal(context_init(&rig->context, f->base, &checked, on_turn, rig, &error),
-                     REDLOCK_OK);
+    assert_int_equal(context_init(&rig->context, loop, &checked, on_turn, rig, &error), REDLOCK_OK);
+    loop_drop(loop); /* the context is its only user now */
     assert_int_equal(uplink_init(&rig->commands, &rig->context, &uplink_listener,
                                  HANDSHAKE_FOR_COMMANDS, 0, checked.nodes[0], &error),
                      REDLOCK_OK);

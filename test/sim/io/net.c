@@ -46,8 +46,9 @@ struct conn {
     char why[128];
 };
 
-void net_init(struct net *net, const struct loop *loop, const struct load_bounds *bounds) {
-    *net = (struct net){.loop = loop, .bounds = *bounds};
+void net_init(struct net *net, redlock_loop *loop, const redlock_allocator *allocator,
+              const struct load_bounds *bounds) {
+    *net = (struct net){.loop = loop, .allocator = allocator, .bounds = *bounds};
     TAILQ_INIT(&net->dirty);
 }
 
@@ -64,7 +65,7 @@ static struct conn_request *take_pending(struct conn *conn) {
     struct pending *pending = STAILQ_FIRST(&conn->pending);
     struct conn_request *request = pending->request;
     STAILQ_REMOVE_HEAD(&conn->pending, link);
-    memory_free(conn->net->loop->allocator, pending);
+    memory_free(conn->net->allocator, pending);
     return request;
 }
 
@@ -144,7 +145,7 @@ void conn_destroy(struct conn *conn) {
     process_forget(conn->process, &conn->closing);
     process_forget(conn->process, &conn->readable);
     bytes_finish(&conn->out);
-    memory_free(conn->net->loop->allocator, conn);
+    memory_free(conn->net->allocator, conn);
 }
 
 /* ---- reading and writing ---- */
@@ -232,7 +233,7 @@ void conn_arrived(struct conn *conn, struct message *message) {
 
 void net_flush(struct net *net) {
     while (!TAILQ_EMPTY(&net->dirty)) {
-        process_may_be_preempted(net->loop->base); /* before it is written */
+        process_may_be_preempted(process_of(net->loop)); /* before it is written */
         struct conn *conn = TAILQ_FIRST(&net->dirty);
         undirty(conn);
         if (!conn->is_closing) {
@@ -247,19 +248,19 @@ static unsigned server_of(const struct conn_address *address) {
 
 struct conn *conn_open(struct net *net, const struct conn_address *address,
                        const struct conn_listener *listener, void *owner, redlock_error *error) {
-    struct event_base *process = net->loop->base;
-    struct conn *conn = memory_zalloc(net->loop->allocator, sizeof(*conn));
+    struct event_base *process = process_of(net->loop);
+    struct conn *conn = memory_zalloc(net->allocator, sizeof(*conn));
     if (conn == NULL) {
         error_set(error, REDLOCK_ENOMEM, "out of memory");
         return NULL;
     }
     if (process_is_refused(process)) {
-        memory_free(net->loop->allocator, conn);
+        memory_free(net->allocator, conn);
         error_set(error, REDLOCK_ESYSTEM, "Too many open files");
         return NULL;
     }
     if (address->host != NULL && strcmp(address->host, SIM_NOBODY) == 0) {
-        memory_free(net->loop->allocator, conn);
+        memory_free(net->allocator, conn);
         error_set(error, REDLOCK_ESYSTEM, "Connection refused");
         return NULL;
     }
@@ -269,7 +270,7 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
     conn->owner = owner;
     STAILQ_INIT(&conn->inbox);
     STAILQ_INIT(&conn->pending);
-    bytes_init(&conn->out, net->loop->allocator);
+    bytes_init(&conn->out, net->allocator);
     occurrence_init(&conn->readable, on_readable, conn, true);
     occurrence_init(&conn->closing, on_closing, conn, true);
     conn->link = link_open(process->network, process, server_of(address), conn);
@@ -278,14 +279,14 @@ struct conn *conn_open(struct net *net, const struct conn_address *address,
 
 static bool queue(struct conn *conn, struct conn_request *request, const char *data,
                   size_t length) {
-    struct pending *pending = memory_alloc(conn->net->loop->allocator, sizeof(*pending));
+    struct pending *pending = memory_alloc(conn->net->allocator, sizeof(*pending));
     size_t before = conn->out.length;
     if (pending == NULL) {
         return false;
     }
     bytes_append(&conn->out, data, length);
     if (conn->out.failed || conn->out.length != before + length) {
-        memory_free(conn->net->loop->allocator, pending);
+        memory_free(conn->net->allocator, pending);
         return false;
     }
     pending->request = request;

@@ -15,8 +15,9 @@ struct lookup {
     void *arg;
 };
 
-void resolver_init(struct resolver *resolver, const struct loop *loop) {
-    *resolver = (struct resolver){.loop = loop};
+void resolver_init(struct resolver *resolver, redlock_loop *loop,
+                   const redlock_allocator *allocator) {
+    *resolver = (struct resolver){.loop = loop, .allocator = allocator};
 }
 
 bool resolver_is_numeric(const char *host) {
@@ -26,7 +27,7 @@ bool resolver_is_numeric(const char *host) {
 static void on_answer(void *owner) {
     struct lookup *lookup = owner;
     struct resolver *resolver = lookup->resolver;
-    struct event_base *process = resolver->loop->base;
+    struct event_base *process = process_of(resolver->loop);
     resolver->pending--;
     if (lookup->on_done != NULL && process_is_refused(process)) {
         lookup->on_done(lookup->arg, NULL, "temporary failure in name resolution");
@@ -35,14 +36,14 @@ static void on_answer(void *owner) {
         lookup->on_done(lookup->arg, &addresses, NULL);
     }
     alarm_clear(&lookup->alarm);
-    memory_free(resolver->loop->allocator, lookup);
+    memory_free(resolver->allocator, lookup);
 }
 
 struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
                               void *arg) {
-    struct event_base *process = resolver->loop->base;
+    struct event_base *process = process_of(resolver->loop);
     struct world *world = process->world;
-    struct lookup *lookup = memory_alloc(resolver->loop->allocator, sizeof(*lookup));
+    struct lookup *lookup = memory_alloc(resolver->allocator, sizeof(*lookup));
     (void)host;
     if (lookup == NULL) {
         on_done(arg, NULL, "out of memory");
