@@ -212,7 +212,7 @@ static void creation_without_memory_says_so(void **state) {
         redlock_error error;
 
         f->allocator.refuse_after = served;
-        status = redlock_client_create(f->base, &options, &client, &error);
+        status = try_to_create(f, &options, &client, &error);
         f->allocator.refuse_after = SIZE_MAX;
         if (status == REDLOCK_OK) {
             redlock_client_close(client, NULL, NULL);

@@ -25,14 +25,14 @@ static void assert_options_refused(struct fixture *f, const redlock_options *opt
     redlock_client *client = (redlock_client *)f; /* must be overwritten */
     redlock_error error;
 
-    assert_int_equal(redlock_client_create(f->base, options, &client, &error), REDLOCK_EINVAL);
+    assert_int_equal(try_to_create(f, options, &client, &error), REDLOCK_EINVAL);
     assert_null(client);
     assert_int_equal(error.status, REDLOCK_EINVAL);
     if (strstr(error.message, named) == NULL) {
         fail_msg("\"%s\" is not in the error: %s", named, error.message);
     }
     assert_null(strstr(error.message, PASSWORD));
-    assert_int_equal(redlock_client_create(f->base, options, &client, NULL), REDLOCK_EINVAL);
+    assert_int_equal(try_to_create(f, options, &client, NULL), REDLOCK_EINVAL);
     assert_int_equal(f->allocator.blocks, 0);
 }
 

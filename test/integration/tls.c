@@ -16,7 +16,7 @@ static void assert_options_refused(struct fixture *f, const redlock_options *opt
     redlock_client *client = (redlock_client *)f;
     redlock_error error;
 
-    assert_int_equal(redlock_client_create(f->base, options, &client, &error), REDLOCK_EINVAL);
+    assert_int_equal(try_to_create(f, options, &client, &error), REDLOCK_EINVAL);
     assert_null(client);
     if (strstr(error.message, named) == NULL) {
         fail_msg("\"%s\" is not in the error: %s", named, error.message);

@@ -6,6 +6,9 @@
  *   - all blocks were returned to the allocator hook;
  *   - no descriptor is left open, and no event of the library is left in the base.
  *
+ * With REDLOCK_TEST_LOOP=pollable in the environment, the clients are on a redlock_loop whose
+ * descriptor the event base watches, as in a program with an event loop of another kind.
+ *
  * Tests wait for conditions, never for time: `run_until` runs the loop until a condition holds, and
  * fails the test when that takes absurdly long. Clients have timeouts that no delay of a busy
  * machine reaches; a test of a timeout advances its own clocks (clocks.h), after all events that
@@ -27,6 +30,7 @@
 #include "log_capture.h"
 #include "masters.h"
 #include "redlock.h"
+#include "redlock/loop.h"
 
 /* A TTL so long that no key expires while a test waits for its removal. */
 #define LONG_TTL_MS 3000000
@@ -97,6 +101,9 @@ struct fixture {
     size_t ended;    /* number of their callbacks */
     int descriptors; /* number of descriptors open when the test began */
     struct event *tick;
+    redlock_loop *loop;   /* of the clients; NULL: `base` itself */
+    struct event *nested; /* watches the loop's descriptor in `base` */
+    int64_t ahead_ms;     /* by how much pass_time had advanced the clock at the last tick */
     TAILQ_HEAD(call_list, call) calls;
     TAILQ_HEAD(, loss) losses;
     TAILQ_HEAD(member_list, member) members;
@@ -177,6 +184,10 @@ redlock_options patient_options(struct fixture *f, const char *const *nodes, siz
  * the votes of new masters count from the first heartbeat on. The list lives as long as the test.
  */
 const char *const *durable_uris(struct fixture *f);
+
+/* Creates a client on the fixture's loop. On success the caller closes it. */
+redlock_status try_to_create(struct fixture *f, const redlock_options *options,
+                             redlock_client **client, redlock_error *error);
 
 /* Makes a client with these options; asserts that they are accepted. */
 redlock_client *create_client(struct fixture *f, const redlock_options *options);

@@ -1,0 +1,409 @@
+/*
+ * A redlock_loop by itself: in a program without an event loop, shared by clients, polled from
+ * outside, woken by threads and signal handlers, inherited by a child, and freed in callbacks.
+ */
+#include "clocks.h"
+#include "harness.h"
+#include "master_data.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KEY "orders:42"
+#define CLIENTS_MAX 4
+#define WAKES 1000000
+#define THREADS 16
+
+/* A program: its loop, and its clients. */
+struct program {
+    struct fixture *f;
+    redlock_loop *loop;
+    redlock_client *clients[CLIENTS_MAX];
+    size_t open;     /* number of clients not closed yet */
+    bool frees_loop; /* in the last on_closed */
+    redlock_lock *lock;
+    redlock_status status; /* of the last callback */
+    size_t callbacks;
+};
+
+static void open_clients(struct program *program, size_t count) {
+    struct fixture *f = program->f;
+    redlock_options options =
+        patient_options(f, masters_uris(f->masters), masters_count(f->masters));
+
+    program->loop = redlock_loop_pollable();
+    assert_non_null(program->loop);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(
+            redlock_client_create_on(program->loop, &options, &program->clients[i], NULL),
+            REDLOCK_OK);
+        program->open++;
+    }
+}
+
+/* Runs the loop until a number of callbacks have come. The test's own timeout ends a hang. */
+static void run_to(struct program *program, size_t callbacks) {
+    while (program->callbacks < callbacks) {
+        assert_int_equal(redlock_loop_run(program->loop, -1), 0);
+    }
+}
+
+static void on_closed(void *arg) {
+    struct program *program = arg;
+
+    program->open--;
+    if (program->open == 0 && program->frees_loop) {
+        redlock_loop_free(program->loop);
+    }
+}
+
+static void close_clients_of(struct program *program, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        redlock_client_close(program->clients[i], on_closed, program);
+    }
+    while (program->open > 0) {
+        assert_int_equal(redlock_loop_run(program->loop, -1), 0);
+    }
+}
+
+static void on_lock(redlock_lock *lock, redlock_status status, void *arg) {
+    struct program *program = arg;
+
+    program->lock = lock;
+    program->status = status;
+    program->callbacks++;
+}
+
+static void begin_lock(struct program *program, size_t client, const char *key) {
+    redlock_request request = request_for(key, LONG_TTL_MS);
+
+    assert_int_equal(
+        redlock_acquire(program->clients[client], &request, on_lock, program, &program->lock),
+        REDLOCK_OK);
+}
+
+/* ---- a program without a loop ---- */
+
+static void a_program_without_a_loop_takes_a_lock(void **state) {
+    struct program program = {.f = *state};
+
+    open_clients(&program, 1);
+    for (size_t i = 0; i < 100; i++) {
+        begin_lock(&program, 0, KEY);
+        run_to(&program, 2 * i + 1);
+        assert_int_equal(program.status, REDLOCK_OK);
+        assert_int_equal(redlock_release(program.lock, on_lock, &program), REDLOCK_OK);
+        run_to(&program, 2 * i + 2);
+        assert_int_equal(program.status, REDLOCK_OK);
+    }
+    close_clients_of(&program, 1);
+    redlock_loop_free(program.loop);
+}
+
+static void a_run_returns_after_its_timeout(void **state) {
+    redlock_loop *loop = redlock_loop_pollable();
+    (void)state;
+
+    assert_non_null(loop);
+    assert_int_equal(redlock_loop_run(loop, 0), 0);
+    assert_int_equal(redlock_loop_run(loop, 1), 0);
+    redlock_loop_free(loop);
+}
+
+/* ---- sharing ---- */
+
+static void clients_share_a_loop(void **state) {
+    struct program program = {.f = *state};
+
+    open_clients(&program, CLIENTS_MAX);
+    for (size_t i = 0; i < CLIENTS_MAX; i++) {
+        char key[16];
+
+        snprintf(key, sizeof(key), "orders:%zu", i);
+        begin_lock(&program, i, key);
+        run_to(&program, i + 1);
+        assert_int_equal(program.status, REDLOCK_OK);
+    }
+    close_clients_of(&program, CLIENTS_MAX);
+    redlock_loop_free(program.loop);
+}
+
+static void a_loop_given_up_early_ends_with_its_last_client(void **state) {
+    struct program program = {.f = *state};
+
+    open_clients(&program, 2);
+    redlock_loop_free(program.loop);
+    begin_lock(&program, 1, KEY);
+    run_to(&program, 1);
+    assert_int_equal(program.status, REDLOCK_OK);
+    close_clients_of(&program, 2); /* finish() asserts that no descriptor is left */
+}
+
+static void a_loop_is_freed_in_the_last_callback(void **state) {
+    struct program program = {.f = *state, .frees_loop = true};
+
+    open_clients(&program, 2);
+    begin_lock(&program, 0, KEY);
+    run_to(&program, 1);
+    close_clients_of(&program, 2);
+}
+
+static void on_nothing(redlock_lock *lock, redlock_status status, void *arg) {
+    (void)lock;
+    (void)status;
+    (void)arg;
+}
+
+/* Closes a client after `runs` runs, which may be at any instant of its life. */
+static void close_after(struct program *program, size_t runs) {
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    open_clients(program, 1);
+    for (size_t i = 0; i < runs; i++) {
+        if (i == runs / 2) {
+            assert_int_equal(redlock_acquire(program->clients[0], &request, on_nothing, NULL, NULL),
+                             REDLOCK_OK);
+        }
+        assert_int_equal(redlock_loop_run(program->loop, 1), 0);
+    }
+    close_clients_of(program, 1);
+}
+
+static void clients_close_at_any_instant(void **state) {
+    for (size_t runs = 0; runs < 40; runs++) {
+        struct program program = {.f = *state, .frees_loop = true};
+
+        close_after(&program, runs);
+    }
+}
+
+/* ---- the descriptor ---- */
+
+static bool is_readable(const redlock_loop *loop) {
+    struct pollfd fd = {.fd = redlock_loop_fd(loop), .events = POLLIN};
+
+    assert_true(poll(&fd, 1, 0) >= 0);
+    return (fd.revents & POLLIN) != 0;
+}
+
+/* Time stands still, so no timer makes the loop readable; what masters send is read. */
+static void run_until_quiet(struct program *program) {
+    size_t quiet = 0;
+
+    while (quiet < 3) {
+        assert_int_equal(redlock_loop_run(program->loop, 20), 0);
+        quiet = is_readable(program->loop) ? 0 : quiet + 1;
+    }
+}
+
+static void the_descriptor_is_readable_while_there_is_something_to_do(void **state) {
+    struct program program = {.f = *state};
+
+    assert_int_equal(redlock_loop_fd(NULL), -1);
+    stop_time();
+    open_clients(&program, 1);
+    begin_lock(&program, 0, KEY);
+    assert_true(is_readable(program.loop)); /* the request is to be sent */
+    run_to(&program, 1);
+    run_until_quiet(&program);
+    assert_int_equal(redlock_release(program.lock, on_lock, &program), REDLOCK_OK);
+    assert_true(is_readable(program.loop));
+    run_to(&program, 2);
+    run_until_quiet(&program);
+    redlock_loop_wake(program.loop);
+    assert_true(is_readable(program.loop));
+    assert_int_equal(redlock_loop_run(program.loop, -1), 0);
+    assert_false(is_readable(program.loop));
+    close_clients_of(&program, 1);
+    redlock_loop_free(program.loop);
+    resume_time();
+}
+
+static void on_lock_run_again(redlock_lock *lock, redlock_status status, void *arg) {
+    struct program *program = arg;
+
+    assert_int_equal(redlock_loop_run(program->loop, -1), -1);
+    assert_int_equal(errno, EBUSY);
+    on_lock(lock, status, arg);
+}
+
+static void a_run_inside_a_callback_does_nothing(void **state) {
+    struct program program = {.f = *state};
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    open_clients(&program, 1);
+    assert_int_equal(
+        redlock_acquire(program.clients[0], &request, on_lock_run_again, &program, &program.lock),
+        REDLOCK_OK);
+    run_to(&program, 1);
+    assert_int_equal(program.status, REDLOCK_OK);
+    close_clients_of(&program, 1);
+    redlock_loop_free(program.loop);
+}
+
+/* ---- wakes ---- */
+
+struct wakes {
+    redlock_loop *loop;
+    atomic_size_t sent; /* each thread counts before it wakes */
+};
+
+static struct wakes wakes;
+
+static void on_signal(int number) {
+    (void)number;
+    atomic_fetch_add(&wakes.sent, 1);
+    redlock_loop_wake(wakes.loop);
+}
+
+/* Half of the wakes come from a signal handler of the thread. */
+static void *wake_often(void *arg) {
+    (void)arg;
+    for (size_t i = 0; i < cycles_here(WAKES) / THREADS / 2; i++) {
+        atomic_fetch_add(&wakes.sent, 1);
+        redlock_loop_wake(wakes.loop);
+        raise(SIGUSR1);
+    }
+    return NULL;
+}
+
+/*
+ * After each run the test looks whether a wake was counted since the last look. A lost wake leaves
+ * the last count unseen, and the run that waits for it without end.
+ */
+static void no_wake_is_lost(void **state) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction before;
+    pthread_t threads[THREADS];
+    size_t wanted = cycles_here(WAKES) / THREADS / 2 * 2 * THREADS;
+    (void)state;
+
+    wakes.loop = redlock_loop_pollable();
+    assert_non_null(wakes.loop);
+    atomic_store(&wakes.sent, 0);
+    assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, wake_often, NULL), 0);
+    }
+    while (atomic_load(&wakes.sent) < wanted) {
+        assert_int_equal(redlock_loop_run(wakes.loop, -1), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+    redlock_loop_free(wakes.loop);
+}
+
+/* ---- children ---- */
+
+static bool is_child_harmless(struct program *program) {
+    redlock_options options = patient_options(program->f, masters_uris(program->f->masters), 5);
+    redlock_client *client = NULL;
+    redlock_error error;
+
+    errno = 0;
+    redlock_loop_wake(program->loop);
+    return redlock_loop_run(program->loop, 0) == -1 && errno == EINVAL &&
+           redlock_client_create_on(program->loop, &options, &client, &error) == REDLOCK_EINVAL &&
+           strstr(error.message, "fork") != NULL && redlock_validity_ms(program->lock) == 0;
+}
+
+static void a_child_leaves_its_parents_loop_alone(void **state) {
+    struct program program = {.f = *state};
+    int result;
+
+    stop_time();
+    open_clients(&program, 1);
+    begin_lock(&program, 0, KEY);
+    run_to(&program, 1);
+    run_until_quiet(&program);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        _exit(is_child_harmless(&program) ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    assert_int_equal(waitpid(pid, &result, 0), pid);
+    assert_true(WIFEXITED(result) && WEXITSTATUS(result) == EXIT_SUCCESS);
+    assert_false(is_readable(program.loop)); /* the child has not woken it */
+    assert_true(redlock_validity_ms(program.lock) > 0);
+    close_clients_of(&program, 1);
+    redlock_loop_free(program.loop);
+    resume_time();
+}
+
+/* ---- time ---- */
+
+/* Answers arrive while the program is busy for longer than the nodes' timeout: they are in time. */
+static void sockets_are_read_before_overdue_timers_fire(void **state) {
+    struct program program = {.f = *state};
+
+    open_clients(&program, 1);
+    begin_lock(&program, 0, KEY);
+    run_to(&program, 1);
+    assert_int_equal(redlock_release(program.lock, on_lock, &program), REDLOCK_OK);
+    run_to(&program, 2);
+    begin_lock(&program, 0, KEY);
+    assert_int_equal(redlock_loop_run(program.loop, 0), 0); /* sends the commands */
+    wait_holders(program.f, KEY, 5);
+    assert_int_equal(holders(program.f, KEY), 5); /* asked later: the answers have been sent */
+    pass_time(2 * PATIENT_MS);
+    run_to(&program, 3);
+    assert_int_equal(program.status, REDLOCK_OK);
+    close_clients_of(&program, 1);
+    redlock_loop_free(program.loop);
+}
+
+/* ---- refusals ---- */
+
+static void bad_arguments_are_refused(void **state) {
+    struct program program = {.f = *state};
+    redlock_options options = patient_options(program.f, masters_uris(program.f->masters), 5);
+    redlock_client *client = (void *)&options;
+    redlock_error error;
+
+    assert_int_equal(redlock_client_create_on(NULL, &options, &client, &error), REDLOCK_EINVAL);
+    assert_null(client);
+    assert_string_equal(error.message, "loop and options must not be NULL");
+    errno = 0;
+    assert_int_equal(redlock_loop_run(NULL, 0), -1);
+    assert_int_equal(errno, EINVAL);
+    redlock_loop_wake(NULL);
+    redlock_loop_free(NULL);
+    program.loop = redlock_loop_pollable();
+    assert_non_null(program.loop);
+    assert_int_equal(redlock_client_create_on(program.loop, NULL, &client, &error), REDLOCK_EINVAL);
+    assert_int_equal(redlock_client_create_on(program.loop, &options, NULL, &error),
+                     REDLOCK_EINVAL);
+    options.node_count = 0;
+    assert_int_equal(redlock_client_create_on(program.loop, &options, &client, &error),
+                     REDLOCK_EINVAL);
+    redlock_loop_free(program.loop);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        ON_FIVE_MASTERS(a_program_without_a_loop_takes_a_lock),
+        ON_NO_MASTERS(a_run_returns_after_its_timeout),
+        ON_FIVE_MASTERS(clients_share_a_loop),
+        ON_FIVE_MASTERS(a_loop_given_up_early_ends_with_its_last_client),
+        ON_FIVE_MASTERS(a_loop_is_freed_in_the_last_callback),
+        ON_FIVE_MASTERS(clients_close_at_any_instant),
+        ON_FIVE_MASTERS(the_descriptor_is_readable_while_there_is_something_to_do),
+        ON_FIVE_MASTERS(a_run_inside_a_callback_does_nothing),
+        ON_NO_MASTERS(no_wake_is_lost),
+        ON_FIVE_MASTERS(a_child_leaves_its_parents_loop_alone),
+        ON_FIVE_MASTERS(sockets_are_read_before_overdue_timers_fire),
+        ON_FIVE_MASTERS(bad_arguments_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
+}
