@@ -1,6 +1,6 @@
 /*
- * Resolves names to numeric addresses without blocking the loop (libevent's evdns; /etc/hosts
- * first). Each lookup reads the system's settings again.
+ * Resolves names to numeric addresses without blocking the loop (c-ares; /etc/hosts first). Each
+ * lookup reads the system's settings again. A build without c-ares refuses names.
  */
 #ifndef REDLOCK_IO_RESOLVER_H
 #define REDLOCK_IO_RESOLVER_H
@@ -12,14 +12,14 @@ struct lookup;
 struct resolver {
     redlock_loop *loop;
     const redlock_allocator *allocator;
-    unsigned pending; /* lookups with events left in the loop, including canceled ones */
+    unsigned pending; /* lookups with watches or timers in the loop, including canceled ones */
 };
 
 /* Maximum number of addresses reported for a name; size of one, including IPv6. */
 #define RESOLVER_ADDRESSES_MAX 8
 #define RESOLVER_ADDRESS_SIZE 46
 
-/* Numeric addresses in the order of the DNS answer. */
+/* Numeric addresses in the order of the DNS answers, IPv4 first. */
 struct addresses {
     unsigned count;
     char list[RESOLVER_ADDRESSES_MAX][RESOLVER_ADDRESS_SIZE];
@@ -40,14 +40,14 @@ bool resolver_is_numeric(const char *host);
 
 /*
  * Looks up `host`. `on_done` may be called before this call returns, as it is when out of memory:
- * then the return value is NULL.
+ * then the return value is NULL. The lookup is over when `on_done` is called.
  */
 struct lookup *resolver_start(struct resolver *resolver, const char *host, resolver_cb *on_done,
                               void *arg);
 
 /*
- * Cancels a lookup; NULL is allowed. Its callback is not called. The lookup stays pending for a few
- * milliseconds.
+ * Cancels a lookup; NULL is allowed. Its callback is not called. The lookup stays pending until
+ * the loop's next iteration.
  */
 void lookup_cancel(struct lookup *lookup);
 

@@ -1,111 +1,103 @@
 /*
  * Hosts that are names: all their addresses are tried, changed answers are followed, and a silent
- * name server delays no other node. The name server is the test's own: libevent gets its address
- * from this test instead of /etc/resolv.conf.
+ * name server delays no other node. The name server is the test's own: c-ares gets its address from
+ * this test instead of /etc/resolv.conf.
  */
+#include "clocks.h"
 #include "folder.h"
 #include "harness.h"
 #include "master_data.h"
+#include "name_server.h"
+#include "name_settings.h"
 
-#include <arpa/inet.h>
-#include <event2/dns.h>
-#include <event2/dns_struct.h>
 #include <event2/event.h>
-#include <event2/util.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #define KEY "orders:42"
 #define FIVE 5
+#define RESOLVED_MAX 9
 #define NOBODY "127.0.0.2" /* refuses connections: the masters are at 127.0.0.1 */
 
 /* The name server's answers; each question is counted. A second name server may replace it. */
 static struct {
     struct event_base *base;
-    struct evdns_server_port *ports[2];
-    size_t port_count;
-    char where[32]; /* address of the newest socket, for the settings; "": none */
-    const char *addresses[3];
+    struct name_server *servers[2];
+    size_t count;                            /* the newest one is that of the settings */
+    const char *addresses[RESOLVED_MAX + 1]; /* a list that ends with NULL */
     bool is_silent;
     bool is_silent_on_ipv6;
-    long late_us; /* delay of each answer */
-    size_t late;  /* number of unanswered questions */
+    bool is_truncating; /* whether it answers only over TCP */
+    long late_us;       /* delay of each answer */
+    size_t late;        /* number of unanswered questions */
     size_t questions;
+    size_t questions_by_tcp;
     size_t old_questions; /* questions to the first server after the second one started */
 } server;
 
 static char hosts_path[FOLDER_SIZE + 16];
 
-/* Replaces libevent's function, which would read the machine's settings. */
-int evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char *filename) {
-    (void)flags;
-    (void)filename;
-    if (hosts_path[0] != '\0') {
-        evdns_base_load_hosts(base, hosts_path);
-    }
-    return server.where[0] != '\0' ? evdns_base_nameserver_ip_add(base, server.where) : 0;
+/* The machine has no hosts file, unless a test writes one. */
+static void use_settings(void) {
+    size_t newest = server.count - 1;
+
+    name_settings_use(hosts_path[0] != '\0' ? hosts_path : "/dev/null",
+                      name_server_where(server.servers[newest]));
 }
 
-static void answer(struct evdns_server_request *request) {
-    bool exists = server.addresses[0] != NULL;
-
-    for (int i = 0; i < request->nquestions; i++) {
-        const struct evdns_server_question *question = request->questions[i];
-        for (size_t k = 0; question->type == EVDNS_TYPE_A && server.addresses[k] != NULL; k++) {
-            struct in_addr address;
-            assert_int_equal(inet_pton(AF_INET, server.addresses[k], &address), 1);
-            evdns_server_request_add_a_reply(request, question->name, 1, &address, 1);
-        }
+static void answer(const struct name_question *question) {
+    if (server.is_truncating && question->connection == NULL) {
+        name_server_truncate(question);
+    } else if (server.addresses[0] == NULL) {
+        name_server_deny(question);
+    } else {
+        name_server_answer(question, server.addresses);
     }
-    evdns_server_request_respond(request, exists ? 0 : DNS_ERR_NOTEXIST);
 }
 
-static void on_late(evutil_socket_t fd, short what, void *request) {
+static void on_late(evutil_socket_t fd, short what, void *question) {
     (void)fd;
     (void)what;
     server.late--;
-    answer(request);
+    answer(question);
+    free(question);
 }
 
-static void on_question(struct evdns_server_request *request, void *arg) {
-    bool is_old = *(const size_t *)arg < server.port_count;
+static void answer_late(const struct name_question *question) {
+    const struct timeval late = {.tv_sec = server.late_us / 1000000,
+                                 .tv_usec = server.late_us % 1000000};
+    struct name_question *copy = malloc(sizeof(*copy));
+
+    assert_non_null(copy);
+    *copy = *question;
+    server.late++;
+    assert_int_equal(event_base_once(server.base, -1, EV_TIMEOUT, on_late, copy, &late), 0);
+}
+
+static void on_question(const struct name_question *question, void *arg) {
+    bool is_old = *(const size_t *)arg < server.count;
 
     server.questions++;
+    server.questions_by_tcp += question->connection != NULL;
     server.old_questions += is_old;
-    if (server.is_silent || is_old ||
-        (server.is_silent_on_ipv6 && request->questions[0]->type == EVDNS_TYPE_AAAA)) {
-        evdns_server_request_drop(request);
+    if (server.is_silent || is_old || (server.is_silent_on_ipv6 && question->is_ipv6)) {
         return;
     }
     if (server.late_us > 0) {
-        const struct timeval late = {.tv_sec = server.late_us / 1000000,
-                                     .tv_usec = server.late_us % 1000000};
-        server.late++;
-        assert_int_equal(event_base_once(server.base, -1, EV_TIMEOUT, on_late, request, &late), 0);
-        return;
+        answer_late(question);
+    } else {
+        answer(question);
     }
-    answer(request);
 }
 
 static void start_server(struct fixture *f) {
     static size_t numbers[] = {1, 2};
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof(address);
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    size_t index = server.count++;
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-    snprintf(server.where, sizeof(server.where), "127.0.0.1:%u", ntohs(address.sin_port));
-    size_t index = server.port_count++;
     server.base = f->base;
-    server.ports[index] =
-        evdns_add_server_port_with_base(f->base, fd, 0, on_question, &numbers[index]);
-    assert_non_null(server.ports[index]);
+    server.servers[index] = name_server_start(f->base, on_question, &numbers[index]);
+    use_settings();
 }
 
 static int five_masters_and_names(void **state) {
@@ -121,8 +113,8 @@ static int five_masters_and_names(void **state) {
 
 static void stop_server(void *nothing) {
     (void)nothing;
-    for (size_t i = 0; i < server.port_count; i++) {
-        evdns_close_server_port(server.ports[i]);
+    for (size_t i = 0; i < server.count; i++) {
+        name_server_stop(server.servers[i]);
     }
 }
 
@@ -145,6 +137,7 @@ static redlock_client *client_of(struct fixture *f, struct uris *uris, const cha
 static void write_hosts(struct fixture *f, const char *text) {
     if (hosts_path[0] == '\0') {
         snprintf(hosts_path, sizeof(hosts_path), "%s/hosts", folder_for(f, "hosts"));
+        use_settings();
     }
     FILE *file = fopen(hosts_path, "we");
     assert_non_null(file);
@@ -155,10 +148,10 @@ static void write_hosts(struct fixture *f, const char *text) {
 /* ------------------------------------------------------------------------- names that are found */
 
 struct found {
-    const char *name;         /* of the test */
-    const char *addresses[2]; /* the name server's answer */
-    const char *hosts;        /* the text of the hosts file; NULL: none */
-    bool is_silent, is_silent_on_ipv6;
+    const char *name;                    /* of the test */
+    const char *addresses[RESOLVED_MAX]; /* the name server's answer */
+    const char *hosts;                   /* the text of the hosts file; NULL: none */
+    bool is_silent, is_silent_on_ipv6, is_truncating;
 };
 
 static const struct found founds[] = {
@@ -169,6 +162,13 @@ static const struct found founds[] = {
     {.name = "the_hosts_file_counts",
      .hosts = "# two addresses\n" NOBODY " db.test other.test\n127.0.0.1\tdb.test\n",
      .is_silent = true},
+    {.name = "an_answer_too_long_for_udp_comes_by_tcp",
+     .addresses = {NOBODY, "127.0.0.1"},
+     .is_truncating = true},
+    {.name = "ipv4_comes_first", .addresses = {"::2", "127.0.0.1"}},
+    {.name = "the_eighth_address_is_tried",
+     .addresses = {NOBODY, "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6", "127.0.0.7",
+                   "127.0.0.8", "127.0.0.1"}},
 };
 
 static void a_name_is_found(void **state) {
@@ -180,6 +180,7 @@ static void a_name_is_found(void **state) {
     memcpy(server.addresses, found->addresses, sizeof(found->addresses));
     server.is_silent = found->is_silent;
     server.is_silent_on_ipv6 = found->is_silent_on_ipv6;
+    server.is_truncating = found->is_truncating;
     if (found->hosts != NULL) {
         write_hosts(f, found->hosts);
     }
@@ -187,6 +188,7 @@ static void a_name_is_found(void **state) {
     wait_connected(f, client, FIVE);
     assert_int_equal(node_info(client, 0).disconnected, 0);
     assert_int_equal(server.questions > 0, found->hosts == NULL);
+    assert_int_equal(server.questions_by_tcp > 0, found->is_truncating);
 }
 
 /* ------------------------------------------------------------------------ answers that change */
@@ -218,7 +220,7 @@ static void the_first_request_waits_for_names(void **state) {
     for (size_t round = 0; round < sizeof(addresses) / sizeof(addresses[0]); round++) {
         struct named named;
 
-        memcpy(server.addresses, addresses[round], sizeof(server.addresses));
+        memcpy(server.addresses, addresses[round], sizeof(addresses[round]));
         name_masters(f, "db.test", FIVE, &named);
         redlock_options options = patient_options(f, named.list, FIVE);
         options.node_timeout_ms = options.stall_timeout_ms = LONG_TTL_MS / 2; /* of no help */
@@ -382,6 +384,35 @@ static void all_addresses_of_a_name_are_tried(void **state) {
     wait_holders(f, KEY, FIVE);
 }
 
+/* A name may have any number of addresses, and the client does not try more than 8 in a row. */
+static void the_ninth_address_is_not_tried(void **state) {
+    static const char *const addresses[] = {NOBODY,      "127.0.0.3", "127.0.0.4",
+                                            "127.0.0.5", "127.0.0.6", "127.0.0.7",
+                                            "127.0.0.8", "127.0.0.9", "127.0.0.1"};
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    memcpy(server.addresses, addresses, sizeof(addresses));
+    redlock_client *client = client_of(f, &uris, "many.test");
+    wait_disconnected(f, client, 0, 2);
+    wait_logged(f, "not at 127.0.0.8");
+    wait_connected(f, client, FIVE - 1);
+}
+
+/* The name server answers a question for IPv4 addresses, but with none. */
+static void a_name_may_have_only_ipv6(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = "::2"; /* nobody's */
+    server.addresses[1] = "::3";
+    redlock_client *client = client_of(f, &uris, "new.test");
+    wait_disconnected(f, client, 0, 1);
+    wait_logged(f, "not at ::2");
+}
+
 /* At one address there is no server; at the other one a server refuses the client. */
 static void the_reason_is_that_of_who_answered(void **state) {
     static const char *const orders[][2] = {{NOBODY, "127.0.0.1"}, {"127.0.0.1", NOBODY}};
@@ -463,6 +494,51 @@ static void a_client_is_closed_between_the_halves(void **state) {
     close_client(f, client);
 }
 
+/* Questions are repeated, and the lookup ends in the end, even if the client waits longer. */
+static void a_name_server_that_never_answers_is_given_up(void **state) {
+    struct fixture *f = *state;
+    struct uris uris;
+    size_t asked = 0;
+
+    at_finish(f, stop_server, NULL);
+    server.is_silent = true;
+    stop_time();
+    redlock_client *client = client_of(f, &uris, "silent.test");
+    for (size_t tries = 1; tries <= 3; tries++) {
+        asked += 2;
+        run_until(f, is_asked, &asked, "the name server is asked for both families");
+        assert_int_equal(node_info(client, 0).disconnected, 0);
+        pass_time(1100u << (tries - 1));
+    }
+    wait_disconnected(f, client, 0, 1);
+    resume_time();
+    assert_int_equal(server.questions, asked);
+    assert_non_null(strstr(node_info(client, 0).reason, "silent.test cannot be resolved: Timeout"));
+    asked += 2;
+    run_until(f, is_asked, &asked, "the name is looked up again");
+}
+
+/* After any number of turns of the loop, nothing is left of a lookup whose client was closed. */
+static void a_lookup_may_be_canceled_at_any_instant(void **state) {
+    enum { TURNS = 12 };
+    struct fixture *f = *state;
+
+    at_finish(f, stop_server, NULL);
+    server.addresses[0] = NOBODY;
+    for (unsigned i = 0; i < 4 * TURNS; i++) {
+        struct named named;
+
+        server.is_silent = i / TURNS == 1;
+        server.is_silent_on_ipv6 = i / TURNS == 2;
+        server.is_truncating = i / TURNS == 3;
+        name_masters(f, "gone.test", FIVE, &named);
+        redlock_options options = patient_options(f, named.list, FIVE);
+        redlock_client *client = create_client(f, &options);
+        run_turns(f, i % TURNS);
+        close_client(f, client);
+    }
+}
+
 static void a_name_that_does_not_exist_is_named(void **state) {
     struct fixture *f = *state;
     struct uris uris;
@@ -470,7 +546,8 @@ static void a_name_that_does_not_exist_is_named(void **state) {
     at_finish(f, stop_server, NULL);
     redlock_client *client = client_of(f, &uris, "nowhere.test");
     wait_disconnected(f, client, 0, 2);
-    assert_non_null(strstr(node_info(client, 0).reason, "nowhere.test cannot be resolved"));
+    assert_non_null(strstr(node_info(client, 0).reason,
+                           "nowhere.test cannot be resolved: Domain name not found"));
     hold(f, client, KEY, LONG_TTL_MS);
 }
 
@@ -541,6 +618,13 @@ int main(void) {
         ON_NAMES(a_lookup_that_hangs_keeps_no_old_settings),
         ON_ROW(founds[1].name, a_name_is_found, five_masters_and_names, &founds[1]),
         ON_NAMES(a_client_is_closed_between_the_halves),
+        ON_ROW(founds[3].name, a_name_is_found, five_masters_and_names, &founds[3]),
+        ON_ROW(founds[4].name, a_name_is_found, five_masters_and_names, &founds[4]),
+        ON_ROW(founds[5].name, a_name_is_found, five_masters_and_names, &founds[5]),
+        ON_NAMES(the_ninth_address_is_not_tried),
+        ON_NAMES(a_name_may_have_only_ipv6),
+        ON_NAMES(a_name_server_that_never_answers_is_given_up),
+        ON_NAMES(a_lookup_may_be_canceled_at_any_instant),
     };
 
     return cmocka_run_group_tests_name("names", tests, NULL, NULL);

@@ -545,6 +545,10 @@ static void hosts_may_be_names(void **state) {
     redlock_options options;
     redlock_client *client;
 
+    if (!HAS_NAMES) {
+        print_message("# this build has no names\n");
+        return;
+    }
     for (size_t i = 0; i < 5; i++) {
         snprintf(texts[i], sizeof(texts[i]), "redis://localhost:%d", masters_port(f->masters, i));
         uris[i] = texts[i];

@@ -1,9 +1,11 @@
 #include "world.h"
 
 #include "masters.h"
+#include "name_settings.h"
 
 #include <dirent.h>
-#include <event2/dns.h>
+#include <event2/event.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,18 +56,6 @@ void __wrap_randombytes_buf(void *bytes, size_t size) {
     }
 }
 
-/* ---- names ---- */
-
-int __wrap_evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char *file);
-
-/* Replaces the machine's settings: "localhost", and a server for all other names. */
-int __wrap_evdns_base_resolv_conf_parse(struct evdns_base *base, int flags, const char *file) {
-    (void)flags;
-    (void)file;
-    evdns_base_load_hosts(base, NULL);
-    return evdns_base_nameserver_ip_add(base, masters_name_server());
-}
-
 /* ---- a run ---- */
 
 static unsigned count_descriptors(void) {
@@ -79,18 +69,23 @@ static unsigned count_descriptors(void) {
     return count;
 }
 
-static void be_silent(int severity, const char *message) {
-    (void)severity;
-    (void)message;
+/* Makes a hosts file that knows one name. Returns its path. */
+static const char *make_hosts(void) {
+    static const char text[] = "127.0.0.1 localhost\n";
+    static char path[32];
+    int fd = memfd_create("hosts", MFD_CLOEXEC);
+    CHECK(fd >= 0 && write(fd, text, sizeof(text) - 1) == sizeof(text) - 1);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return path;
 }
 
 void world_begin(void) {
     if (loop == NULL) {
         now = 1000000 * NANOS_PER_MS;
-        event_set_log_callback(be_silent); /* "Empty nameservers" if there is no network */
         loop = event_base_new();
         CHECK(loop != NULL);
         masters_listen();
+        name_settings_use(make_hosts(), masters_name_server());
     }
     quiet = 0;
     random_state = 1;
