@@ -54,10 +54,10 @@ run_row() { # NAME SYSTEM SERVER
     inside "$root" "sh test/run.sh $arguments" 2>&1 | tee "$work/log"
     tests=$(tail -n 1 "$work/log")
     tls=$(sed -n 's/^ *TLS *: *//p' "$work/log" | head -n 1 | tr '[:upper:]' '[:lower:]')
-    printf '| %s | %s | %s | %s | %s | %s %s | %s | %s |\n' \
+    printf '| %s | %s | %s | %s | %s | %s | %s %s | %s | %s |\n' \
         "Debian $(cut -d. -f1 "$root/etc/debian_version")" \
         "$(version "$root" libhiredis-dev)" "$tls" "$(version "$root" libevent-dev)" \
-        "$(version "$root" libsodium-dev)" "$3" "$(version "$root" "$3-server")" "$demo" "$tests" \
+        "$(version "$root" libsodium-dev)" "$(version "$root" libc-ares-dev)" "$3" "$(version "$root" "$3-server")" "$demo" "$tests" \
         >>"$table"
     rm -rf "$root"
     [ "$demo" = good ] && echo "$tests" | grep -qE '^[1-9][0-9]* passed, 0 failed$'
@@ -73,7 +73,7 @@ for row in $rows; do
 done
 [ "$made" = yes ] || exit 77
 echo
-echo '| system | hiredis | TLS | libevent | libsodium | server | demo | tests |'
-echo '|---|---|---|---|---|---|---|---|'
+echo '| system | hiredis | TLS | libevent | libsodium | c-ares | server | demo | tests |'
+echo '|---|---|---|---|---|---|---|---|---|'
 cat "$table" 2>/dev/null || true
 exit "$status"

@@ -26,10 +26,10 @@
 
 /*
  * The time until a question is repeated or the next name server is asked; it doubles with each pass
- * over the servers. An uplink abandons a lookup after 5 s at most, so that by c-ares' own 5 s a
- * lost packet would cost the whole lookup, and a dead name server would keep the second one from
- * being asked. With 3 tries the only name server is waited for longer than the uplink does. c-ares
- * has no way to give defaults that resolv.conf overrides: these replace its `timeout` and
+ * over the servers. An uplink usually abandons a lookup after 5 s at most, so that by c-ares' own 5
+ * s a lost packet would cost the whole lookup, and a dead name server would keep the second one
+ * from being asked. With 3 tries the only name server is waited for longer than the uplink does.
+ * c-ares has no way to give defaults that resolv.conf overrides: these replace its `timeout` and
  * `attempts`.
  */
 #define RETRY_MS 1000

@@ -23,9 +23,11 @@ static void connect_by_number(struct app *app) {
     }
 }
 
+#if HAS_NAMES
 static void connect_by_name(struct app *app) {
     connect_by_number(app);
 }
+#endif
 
 static void lookup_unanswered(struct app *app) {
     app->uris[0] = masters_uri(0, ADDRESS_ASKED);
@@ -165,13 +167,22 @@ static void stalled_and_dropped(struct app *app) {
 }
 
 static const struct scenario scenarios[] = {
-    ON_SOCKETS(create_and_close),         ON_SOCKETS(connect_and_close),
-    AT(NUMBER, connect_by_number),        AT(NAME, connect_by_name),
-    ON_SOCKETS(lookup_unanswered),        ON_SOCKETS(close_during_the_lookup),
-    AT(LOGIN, log_in_and_select),         AT(LOGIN, login_refused),
-    ON_SOCKETS(no_name_and_few_words),    ON_SOCKETS(two_clients),
-    ON_SOCKETS(cut_and_connected_again),  ON_SOCKETS(cut_in_a_round),
-    ON_SOCKETS(cut_in_the_handshake),     ON_SOCKETS(stalled_and_dropped),
+#if HAS_NAMES
+    AT(NAME, connect_by_name),
+#endif
+    ON_SOCKETS(create_and_close),
+    ON_SOCKETS(connect_and_close),
+    AT(NUMBER, connect_by_number),
+    ON_SOCKETS(lookup_unanswered),
+    ON_SOCKETS(close_during_the_lookup),
+    AT(LOGIN, log_in_and_select),
+    AT(LOGIN, login_refused),
+    ON_SOCKETS(no_name_and_few_words),
+    ON_SOCKETS(two_clients),
+    ON_SOCKETS(cut_and_connected_again),
+    ON_SOCKETS(cut_in_a_round),
+    ON_SOCKETS(cut_in_the_handshake),
+    ON_SOCKETS(stalled_and_dropped),
     AT(LOGIN, reported_when_it_is_ready),
 };
 

@@ -1,7 +1,9 @@
 #include "world.h"
 
 #include "masters.h"
+#if HAS_NAMES
 #include "name_settings.h"
+#endif
 
 #include <dirent.h>
 #include <event2/event.h>
@@ -69,6 +71,7 @@ static unsigned count_descriptors(void) {
     return count;
 }
 
+#if HAS_NAMES
 /* Makes a hosts file that knows one name. Returns its path. */
 static const char *make_hosts(void) {
     static const char text[] = "127.0.0.1 localhost\n";
@@ -78,6 +81,7 @@ static const char *make_hosts(void) {
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     return path;
 }
+#endif
 
 void world_begin(void) {
     if (loop == NULL) {
@@ -85,7 +89,9 @@ void world_begin(void) {
         loop = event_base_new();
         CHECK(loop != NULL);
         masters_listen();
+#if HAS_NAMES
         name_settings_use(make_hosts(), masters_name_server());
+#endif
     }
     quiet = 0;
     random_state = 1;
