@@ -1,5 +1,8 @@
 #include "faults.h"
 
+#if HAS_NAMES
+#include <ares.h>
+#endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -19,6 +22,7 @@ const char *fault_name(enum fault fault) {
         [FAULT_ALLOC] = "alloc",     [FAULT_EVENT_ADD] = "event_add",
         [FAULT_SOCKET] = "socket",   [FAULT_CONNECT] = "connect",
         [FAULT_HIREDIS] = "hiredis", [FAULT_SODIUM_INIT] = "sodium_init",
+        [FAULT_CARES] = "cares",
     };
     return names[fault];
 }
@@ -117,6 +121,29 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length) {
     return real_connect(fd, address, length);
 }
 
+/* ---- c-ares' memory ---- */
+
+#if HAS_NAMES
+static void *cares_malloc(size_t size) {
+    return strikes(FAULT_CARES) ? NULL : malloc(size);
+}
+
+static void *cares_realloc(void *memory, size_t size) {
+    return strikes(FAULT_CARES) ? NULL : realloc(memory, size);
+}
+
+/* Initializes c-ares with these functions. They stay when the library initializes it again. */
+static void init_cares(void) {
+    if (ares_library_init_mem(ARES_LIB_INIT_ALL, cares_malloc, free, cares_realloc) !=
+        ARES_SUCCESS) {
+        abort();
+    }
+}
+#else
+static void init_cares(void) {
+}
+#endif
+
 /* ---- hiredis' memory ---- */
 
 #if HIREDIS_MAJOR >= 1
@@ -172,4 +199,5 @@ void faults_init(void) {
         abort();
     }
     init_hiredis();
+    init_cares();
 }

@@ -18,6 +18,7 @@ enum fault {
     FAULT_CONNECT,
     FAULT_SODIUM_INIT,
     FAULT_HIREDIS, /* hiredis' own allocations */
+    FAULT_CARES,   /* those of c-ares */
     FAULT_COUNT
 };
 
