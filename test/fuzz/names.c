@@ -1,7 +1,7 @@
 /*
  * A resolver whose names determine the answer. The first letter determines when the answer comes:
  * "at-once", inside the call; "later", one iteration on; with any other letter never, until the
- * lookup is canceled. A canceled lookup ends one iteration later, as with evdns. The last letter
+ * lookup is canceled. A canceled lookup ends one iteration later, as with c-ares. The last letter
  * determines the answer: "x", that there is no such name; otherwise an address.
  */
 #include "base/memory.h"
