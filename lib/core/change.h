@@ -18,12 +18,18 @@
 #define CHANGE_PAUSE (10 * NANOS_PER_MS)
 #define CHANGE_PAUSE_MAX (250 * NANOS_PER_MS)
 
+/* Records a number of rounds in a row that followed change notifications. */
+static inline void change_count_rounds(struct lease *lease, unsigned rounds) {
+    /* The pause stops growing long before. */
+    lease->change_rounds = (uint8_t)nanos_min(rounds, UINT8_MAX);
+}
+
 /*
  * Records that a round that asks all nodes is sent now. `changes` is the number of rounds in a row,
  * this one included, that followed change notifications.
  */
 static inline void change_round_sent(struct lease *lease, uint64_t now, unsigned changes) {
-    lease->change_rounds = (uint16_t)changes;
+    change_count_rounds(lease, changes);
     lease->may_have_changed = false;
     lease->asked_at = now;
 }

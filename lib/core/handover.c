@@ -32,7 +32,7 @@ static void move_validity(const struct lease *from, struct lease *to, uint64_t n
     to->completed_at = now;
     to->was_acquired = true;
     to->holding = from->holding;
-    to->holding.early_renewals = 0;
+    to->early_renewals = 0;
     to->asked_at = from->asked_at;
     if (from->state == LEASE_HELD) {
         /* If max_hold ended the renewals of the old request, those of the new one begin now. */

@@ -40,7 +40,7 @@ static uint64_t plan_renewal(const struct lease *lease, uint64_t at) {
 /* Holds the lock until `end`, and plans the renewal after a round that began at `start`. */
 static void round_was_yes(struct lease *lease, uint64_t start, uint64_t end, uint64_t now) {
     lease->is_unrenewed = false;
-    lease->holding.early_renewals = 0;
+    lease->early_renewals = 0;
     set_validity(lease, end, now);
     uint64_t at = NANOS_NEVER;
     if (lease->terms->watchdog) { /* otherwise no renewal follows, and the phase is never used */
@@ -78,12 +78,40 @@ static void top_up_after(struct lease *lease, const struct round *round, uint64_
     top_up(lease, lacking_after(round), nanos_add(round->start, round->ttl), now, update);
 }
 
+/*
+ * Drops, after a renewal, the top-ups that wait for nodes that it has reached: these have answered,
+ * or will. The others still lack the key.
+ */
+static void keep_waiting(struct lease *lease, const struct round *round) {
+    lease->holding.to_top_up &= round_unsent(round) | ~round->members;
+    lease->holding.topped_up |= lease->holding.to_top_up;
+}
+
+/* Tops up nodes of which no round has reported that they lack the key. */
+static void top_up_unasked(struct lease *lease, uint32_t nodes, uint64_t now,
+                           struct lease_update *update) {
+    /* The validity still runs, so the quorum of the last success has the key. */
+    if (now < lease->holding.lost_at) {
+        lease->holding.topped_up &= ~nodes;
+        top_up(lease, nodes, lease->holding.validity_end, now, update);
+    }
+}
+
 void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
                          struct lease_update *update) {
-    if (lease_is_held(lease) && now < lease->holding.lost_at) {
+    if (lease_is_held(lease)) {
         /* Indexes are reused, so the flags may be those of other nodes. */
-        lease->holding.topped_up &= ~joining;
-        top_up(lease, joining, lease->holding.validity_end, now, update);
+        lease->holding.to_top_up &= lease->members & ~joining;
+        top_up_unasked(lease, joining, now, update);
+    }
+}
+
+void hold_has_room(struct lease *lease, uint32_t nodes, uint64_t now, struct lease_update *update) {
+    uint32_t waiting = lease_awaits_room(lease) & nodes;
+    if (waiting != 0) {
+        lease->holding.to_top_up &= ~waiting;
+        top_up_unasked(lease, waiting, now, update);
+        update->top_up_has_room = true;
     }
 }
 
@@ -222,14 +250,14 @@ static bool may_renew_now(const struct lease *lease, const struct round *round, 
                     round_is_completed_by(round, up);
     /* One early renewal for each node at the most: connections that flap must not cause a flood. */
     return lease->is_unrenewed && (lease->state == LEASE_HELD || is_stuck) &&
-           lease->holding.early_renewals < (uint32_t)__builtin_popcount(lease->members) &&
+           lease->early_renewals < (uint32_t)__builtin_popcount(lease->members) &&
            now < lease->holding.lost_at;
 }
 
 void hold_renew_now(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                     struct lease_update *update) {
     if (may_renew_now(lease, round, up, now)) {
-        lease->holding.early_renewals++;
+        lease->early_renewals++;
         renew_unless_too_late(lease, now, update);
     }
 }
@@ -240,6 +268,7 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
     uint64_t end = validity_end(round->start, round->ttl, lease->terms->drift);
     redlock_status status = REDLOCK_OK;
     bool is_extension = lease->extending && round->extension_ttl == 0;
+    keep_waiting(lease, round);
     /* The verdict came too late: another client may have held the key since. */
     if (now >= lease->holding.validity_end) {
         lose(lease, REDLOCK_EEXPIRED, update);

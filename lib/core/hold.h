@@ -7,6 +7,10 @@
  * retried (core/renewal.h), at once when a node comes up. The lock is lost when so many nodes
  * report that the key is not ours that no quorum has it, and at the latest just before its validity
  * ends.
+ *
+ * A node that lacks the key is topped up while a quorum has it. A node without room for that gets
+ * it later: the lock reports such nodes (lease_await_room), and when they have room
+ * (lease_has_room).
  */
 #ifndef REDLOCK_CORE_HOLD_H
 #define REDLOCK_CORE_HOLD_H
@@ -49,7 +53,8 @@ void hold_end_extension(struct lease *lease, redlock_status status, struct lease
 void hold_renewal_failed(struct lease *lease, uint64_t now);
 
 /*
- * Implement lease_renew_now, lease_late_votes and lease_move. Do nothing unless the lock is held.
+ * Implement lease_renew_now, lease_late_votes, lease_move and lease_has_room. Do nothing unless the
+ * lock is held.
  */
 void hold_renew_now(struct lease *lease, const struct round *round, uint32_t up, uint64_t now,
                     struct lease_update *update);
@@ -57,5 +62,6 @@ void hold_late_votes(struct lease *lease, const struct round *round, uint64_t no
                      struct lease_update *update);
 void hold_top_up_joining(struct lease *lease, uint32_t joining, uint64_t now,
                          struct lease_update *update);
+void hold_has_room(struct lease *lease, uint32_t nodes, uint64_t now, struct lease_update *update);
 
 #endif

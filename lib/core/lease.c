@@ -268,6 +268,17 @@ void lease_move(struct lease *lease, uint32_t members, uint64_t now, struct leas
     hold_top_up_joining(lease, joining, now, update);
 }
 
+void lease_await_room(struct lease *lease, uint32_t nodes) {
+    assert(lease_is_held(lease));
+    lease->holding.to_top_up |= nodes;
+}
+
+void lease_has_room(struct lease *lease, uint32_t nodes, uint64_t now,
+                    struct lease_update *update) {
+    *update = (struct lease_update){0};
+    hold_has_room(lease, nodes, now, update);
+}
+
 /* ---- the application ---- */
 
 redlock_status lease_cancel(struct lease *lease, const struct round *round, uint64_t now,

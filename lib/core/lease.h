@@ -110,6 +110,16 @@ void lease_reconsider(struct lease *lease, const struct round *tried);
 /* Records that the round of the last update has been written: the nodes' time begins now. */
 void lease_sent(struct lease *lease, struct round *round, uint64_t now);
 
+/*
+ * Records that the top-up of the last update was not sent to `nodes`, a mask: they have no room for
+ * it, or other top-ups wait for them. They are nodes of lease_awaits_room until lease_has_room, or
+ * until a renewal reaches them.
+ */
+void lease_await_room(struct lease *lease, uint32_t nodes);
+
+/* Tops up those nodes of lease_awaits_room that `nodes`, a mask, names: they have room now. */
+void lease_has_room(struct lease *lease, uint32_t nodes, uint64_t now, struct lease_update *update);
+
 /* Records that there was no memory to send the round of the last update. */
 void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update *update);
 

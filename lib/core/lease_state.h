@@ -106,9 +106,9 @@ struct lease_holding {
     uint64_t validity_end; /* 0: held no more */
     uint64_t lost_at; /* the instant at which the loss is reported, shortly before validity_end */
     uint64_t phase;   /* one of the instants at which the lock renews (core/renewal.h) */
-    uint64_t stay_until;     /* the end of the time in which a release leaves the key; 0: none */
-    uint32_t topped_up;      /* mask: nodes topped up since the last round was sent */
-    uint32_t early_renewals; /* early renewals since the last one that succeeded */
+    uint64_t stay_until; /* the end of the time in which a release leaves the key; 0: none */
+    uint32_t topped_up;  /* mask: nodes topped up since the last round was sent */
+    uint32_t to_top_up;  /* mask: those without room, whose top-up was not sent yet */
 };
 
 /*
@@ -133,7 +133,8 @@ struct lease {
     uint32_t may_hold; /* mask: nodes that may hold the key, or an entry, for the current token */
     uint32_t tries;
     uint32_t permit_retries; /* tries without a pause before them, each for another permit */
-    uint16_t change_rounds;  /* number of rounds in a row that followed a change notification */
+    uint8_t change_rounds;   /* rounds in a row that followed change notifications; at most 255 */
+    uint8_t early_renewals;  /* held: early renewals since the last one that succeeded */
     uint8_t state;           /* enum lease_state */
     uint8_t fences_used;     /* number of fences of the range that earlier holders had */
     uint8_t permit;          /* the permit tried or held; in BACKOFF, the one tried next */
@@ -169,6 +170,14 @@ static inline bool lease_awaits_round(const struct lease *lease) {
 /* Returns whether a renewal of the watchdog is under way, and the application does not extend. */
 static inline bool lease_is_watchdog_renewing(const struct lease *lease) {
     return lease->state == LEASE_RENEWING && !lease->extending;
+}
+
+/*
+ * Returns a mask of the nodes that lack the key, and whose top-up waits until they have room. While
+ * a renewal is under way these are none: it asks all nodes, and what it finds decides.
+ */
+static inline uint32_t lease_awaits_room(const struct lease *lease) {
+    return lease->state == LEASE_HELD ? lease->holding.to_top_up : 0;
 }
 
 /* Returns whether a validity that ends at `end` is longer than the requested minimum. */

@@ -252,9 +252,9 @@ void queue_key_changed(struct lease *lease, const struct round *round, uint64_t 
             set_timer(lease, round);
         }
     } else if (may_be_free(round)) {
-        uint16_t changes = lease->change_rounds;
+        unsigned changes = lease->change_rounds;
         queue_ask_again(lease, round, now, update);
-        lease->change_rounds = (uint16_t)(changes + 1);
+        change_count_rounds(lease, changes + 1);
     }
 }
 

@@ -32,10 +32,11 @@ struct lease_update {
     uint64_t ttl;          /* of the round */
     uint64_t usable_until; /* of the round: the instant from which it is useless */
 
-    uint32_t top_up;     /* mask: nodes at which to SET NX the current token */
-    uint64_t top_up_ttl; /* the expiry of those keys */
-    bool top_up_later;   /* call lease_late_votes after the notifications, to top up then */
-    bool watch;          /* have the nodes watch the key, after the notifications */
+    uint32_t top_up;      /* mask: nodes at which to SET NX the current token */
+    uint64_t top_up_ttl;  /* the expiry of those keys */
+    bool top_up_has_room; /* the top-up has waited for room, and goes before those that wait */
+    bool top_up_later;    /* call lease_late_votes after the notifications, to top up then */
+    bool watch;           /* have the nodes watch the key, after the notifications */
 
     unsigned notifications; /* mask of enum lease_notification */
     redlock_status acquired;

@@ -106,7 +106,7 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
         locks_raise(lock, LOCK_UNWATCHED); /* likewise, and after the top-up */
     }
     lock_set_alarm(lock);
-    locks_record_unrenewed(lock);
+    locks_refile(lock);
     if (update->notifications != 0) {
         notifications_add(lock, update);
     }
@@ -415,6 +415,13 @@ static void watch_key(redlock_lock *lock) {
         operation->unwatched = 0;
     }
     watches_look(&lock->locks->watches, lock, nodes & members_all(lock->locks->members));
+}
+
+void lock_has_room(redlock_lock *lock, uint32_t node) {
+    struct lease_update update;
+    uint64_t now = clock_now();
+    lease_has_room(&lock->lease, node, now, &update);
+    lock_carry_out(lock, &update, lock->lease.state, now);
 }
 
 static void handle_event(redlock_lock *lock, enum lock_event event) {

@@ -42,6 +42,9 @@ void lock_notify_release(redlock_lock *lock);
  */
 void lock_turn(redlock_lock *lock);
 
+/* Sends the lock's top-up that waits for room at `node`, a mask of one node: there is room now. */
+void lock_has_room(redlock_lock *lock, uint32_t node);
+
 /* Sets the alarm to the instant at which the lease must be woken. */
 void lock_set_alarm(redlock_lock *lock);
 

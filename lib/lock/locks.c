@@ -32,12 +32,38 @@ static bool is_queued(const redlock_lock *lock) {
     return lock->list >= LOCK_READY; /* the lists from there on are the queues of the turns */
 }
 
+/* One list for each event that concerns many locks, to find these among a million. */
+static enum lock_list home_of(const redlock_lock *lock) {
+    uint32_t awaited = lease_awaits_room(&lock->lease);
+    if (lock->is_closed) {
+        return LOCK_CLOSED;
+    }
+    if (awaited != 0) { /* for one node at a time, so that a slow one holds up no other lock's */
+        return LOCK_LACKING + (unsigned)__builtin_ctz(awaited);
+    }
+    return lock->lease.is_unrenewed              ? LOCK_UNRENEWED
+           : lock->lease.state == LEASE_STARTING ? LOCK_STARTING
+                                                 : LOCK_RESTING;
+}
+
 void locks_move_home(redlock_lock *lock) {
-    /* One list for each event that concerns many locks, to find these among a million. */
-    move(lock, lock->is_closed                       ? LOCK_CLOSED
-               : lock->lease.is_unrenewed            ? LOCK_UNRENEWED
-               : lock->lease.state == LEASE_STARTING ? LOCK_STARTING
-                                                     : LOCK_RESTING);
+    move(lock, home_of(lock));
+}
+
+void locks_refile(redlock_lock *lock) {
+    /* A lock that is still in the right list keeps its place in it. */
+    if (lock->list <= LOCK_UNRENEWED && lock->list != home_of(lock)) {
+        locks_move_home(lock);
+    }
+}
+
+uint32_t locks_awaited(const struct locks *locks, uint32_t nodes) {
+    uint32_t awaited = 0;
+    for (uint32_t rest = nodes; rest != 0; rest &= rest - 1) {
+        unsigned list = LOCK_LACKING + (unsigned)__builtin_ctz(rest);
+        awaited |= locks->queues[list].count > 0 ? rest & -rest : 0; /* its lowest bit */
+    }
+    return awaited;
 }
 
 void locks_unqueue(redlock_lock *lock) {
@@ -96,10 +122,10 @@ void locks_visit(struct locks *locks, enum lock_list list, void (*visit)(redlock
 
 /* Visits the queues of the turns last: visits only move locks to these, so none is missed. */
 void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock)) {
-    static const enum lock_list lists[] = {LOCK_RESTING, LOCK_UNRENEWED, LOCK_STARTING, LOCK_CLOSED,
-                                           LOCK_READY,   LOCK_DUE,       LOCK_OVERDUE};
-    for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        locks_visit(locks, lists[i], visit);
+    for (unsigned list = 0; list < LOCK_LISTS; list++) {
+        if (list != LOCK_ENDED) {
+            locks_visit(locks, (enum lock_list)list, visit);
+        }
     }
 }
 

@@ -135,12 +135,11 @@ void locks_listen(redlock_lock *lock);
 /* Makes the lock handle that its key may have changed at `node`, a mask (core/change.h). */
 void locks_key_changed(redlock_lock *lock, uint32_t node);
 
-/* Moves a lock with nothing to handle to the list that its lease's is_unrenewed calls for. */
-static inline void locks_record_unrenewed(redlock_lock *lock) {
-    if (lock->list == (lock->lease.is_unrenewed ? LOCK_RESTING : LOCK_UNRENEWED)) {
-        locks_move_home(lock);
-    }
-}
+/* Moves a held lock with nothing to handle to the list that its lease calls for now. */
+void locks_refile(redlock_lock *lock);
+
+/* Returns, of `nodes`, a mask, those for whose room the top-ups of locks wait. */
+uint32_t locks_awaited(const struct locks *locks, uint32_t nodes);
 
 /* Records that a lock's round is written at the end of this turn: turn_sent sets its deadline. */
 void locks_record_sent(redlock_lock *lock);
@@ -156,11 +155,11 @@ void locks_visit_all(struct locks *locks, void (*visit)(redlock_lock *lock));
 
 /* Returns a lock that the client has not closed, and that no queue of the turns holds, or NULL. */
 static inline redlock_lock *locks_first_open(const struct locks *locks) {
-    redlock_lock *first = TAILQ_FIRST(&locks->queues[LOCK_RESTING].list);
-    if (first == NULL) {
-        first = TAILQ_FIRST(&locks->queues[LOCK_UNRENEWED].list);
+    redlock_lock *first = NULL;
+    for (unsigned list = 0; list <= LOCK_STARTING && first == NULL; list++) {
+        first = TAILQ_FIRST(&locks->queues[list].list);
     }
-    return first != NULL ? first : TAILQ_FIRST(&locks->queues[LOCK_STARTING].list);
+    return first;
 }
 
 /* Marks a lock as closed by its client. */

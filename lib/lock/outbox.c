@@ -4,8 +4,9 @@
  * decisions becomes an event of the lock.
  *
  * Failures: without memory for an operation nothing is sent, and the lease is notified. A release
- * without memory becomes a pending release of its nodes (round/release.h); a top-up is omitted,
- * since the next renewal finds the key missing again.
+ * without memory becomes a pending release of its nodes (round/release.h). A top-up for which a
+ * node has no room waits for it; without memory or a connection it is omitted, since the next
+ * renewal finds the key missing again.
  */
 #include "lock/outbox.h"
 
@@ -293,20 +294,35 @@ void outbox_send(redlock_lock *lock, const struct lease_update *update, uint64_t
     rounds_add(lock->locks->rounds, operation);
 }
 
-void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
+/* Sends a top-up. Returns a mask of the nodes that it was not sent to for want of room. */
+static uint32_t send_top_up(const redlock_lock *lock, const struct lease_update *update,
+                            uint32_t nodes, uint64_t now) {
     char token[TOKEN_LENGTH + 1];
+    token_unpack(token, lock->token);
+    struct operation *operation = create_operation(lock, lock->key, token, 0);
+    if (operation == NULL) {
+        return 0;
+    }
+    operation_begin(operation, ROUND_ACQUIRE, now, update->top_up_ttl, 0);
+    operation->arguments.ttl_ms = node_ttl_ms(lock, update->top_up_ttl);
+    operation->nodes = nodes;
+    rounds_add(lock->locks->rounds, operation);
+    uint32_t unsent = round_unsent(&operation->round) & nodes;
+    operation_drop(operation);
+    return members_without_room(lock->locks->members, unsent);
+}
+
+void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     if (update->top_up_ttl < NANOS_PER_MS) { /* expiries are in ms, and 0 would be an error */
         return;
     }
-    token_unpack(token, lock->token);
-    struct operation *operation = create_operation(lock, lock->key, token, 0);
-    if (operation != NULL) {
-        operation_begin(operation, ROUND_ACQUIRE, now, update->top_up_ttl, 0);
-        operation->arguments.ttl_ms = node_ttl_ms(lock, update->top_up_ttl);
-        operation->nodes = update->top_up;
-        rounds_add(lock->locks->rounds, operation);
-        operation_drop(operation);
+    /* Top-ups of a node are sent in their order, so a new one goes after those that wait. */
+    uint32_t waiting = update->top_up_has_room ? 0 : locks_awaited(lock->locks, update->top_up);
+    uint32_t nodes = update->top_up & ~waiting;
+    if (nodes != 0) {
+        waiting |= send_top_up(lock, update, nodes, now);
     }
+    lease_await_room(&lock->lease, waiting);
 }
 
 void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_t entry_ticket,

@@ -23,7 +23,10 @@ void outbox_draw_ticket(redlock_lock *lock);
 /* Sends the operation of an update, if it has one. Without memory, LOCK_NO_MEMORY is raised. */
 void outbox_send(redlock_lock *lock, const struct lease_update *update, uint64_t now);
 
-/* Sets the key at the nodes of `update->top_up`, for its remaining time if that is 1 ms or more. */
+/*
+ * Sets the key at the nodes of `update->top_up`, for its remaining time if that is 1 ms or more.
+ * The lease awaits the room of nodes that have none, or for which other top-ups wait.
+ */
 void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64_t now);
 
 /*

@@ -1,7 +1,8 @@
 /*
  * The happy path: a turn handles overdue losses first, then locks with a verdict, whose validity is
- * running out, then all others. All queues are handled in slices, so that neither a crowd of locks
- * nor an application that answers every callback with a call keeps the loop from other work.
+ * running out, then all others; then it sends top-ups and requests that wait for room. All queues
+ * are handled in slices, so that neither a crowd of locks nor an application that answers every
+ * callback with a call keeps the loop from other work.
  *
  * A closing client closes its locks in slices, too. An event that concerns many locks is passed on
  * to each of them: a loop that was away (turn_wake), a node whose votes count again
@@ -35,6 +36,37 @@ static void deal_with(const struct lock_queue *queue, unsigned count) {
     }
 }
 
+/*
+ * Sends the top-ups that wait for a node, in their order, while it has room. If the node takes no
+ * commands now, they wait no longer: the next renewals find what it lacks.
+ */
+static void top_up_at(struct locks *locks, const struct node *node, unsigned most) {
+    struct lock_queue *lacking = &locks->queues[LOCK_LACKING + node->index];
+    for (; most > 0 && lacking->count > 0 && node_admits(node); most--) {
+        lock_has_room(TAILQ_FIRST(&lacking->list), node_bit(node));
+    }
+}
+
+/* Sends a slice of the top-ups that wait, as far as their nodes have room. */
+static void top_up(struct locks *locks) {
+    uint32_t all = members_all(locks->members);
+    uint32_t rest = locks_awaited(locks, all);
+    struct node *node;
+    /* Looked at first, so that requests that wait get a part of the room that is free now. */
+    if (rest != 0 && !locks->admission.is_known) {
+        locks_look_for_room(locks);
+    }
+    while ((node = members_take(locks->members, &rest)) != NULL) {
+        top_up_at(locks, node, TURN_LOCKS_MAX / (unsigned)__builtin_popcount(all));
+    }
+}
+
+/* Returns whether top-ups wait for nodes that have room: they were more than a slice. */
+static bool may_top_up(const struct locks *locks) {
+    uint32_t awaited = locks_awaited(locks, members_all(locks->members));
+    return awaited != members_without_room(locks->members, awaited);
+}
+
 /* Begins the first tries of requests that wait, in their order, as far as the nodes have room. */
 static void admit(struct locks *locks) {
     struct lock_head *waiting = &locks->queues[LOCK_STARTING].list;
@@ -65,6 +97,7 @@ void turn_locks(struct locks *locks) {
     deal_with(decided, verdicts);
     deal_with(ready, others);
     if (!locks->context->is_closing) {
+        top_up(locks);
         admit(locks);
     }
 }
@@ -73,7 +106,7 @@ bool turn_has_more(const struct locks *locks) {
     return locks->queues[LOCK_OVERDUE].count > 0 || locks->queues[LOCK_DUE].count > 0 ||
            locks->queues[LOCK_READY].count > 0 ||
            (locks->admission.is_open && locks->queues[LOCK_STARTING].count > 0) ||
-           (locks->context->is_closing && locks_first_open(locks) != NULL);
+           (locks->context->is_closing ? locks_first_open(locks) != NULL : may_top_up(locks));
 }
 
 void turn_sent(struct locks *locks) {
@@ -107,8 +140,14 @@ static void renew_now(redlock_lock *lock) {
     }
 }
 
-/* A lock with a failed renewal rests in UNRENEWED, or is queued; an overdue one is past renewal. */
+/*
+ * A lock with a failed renewal rests in UNRENEWED, or waits for room, or is queued; an overdue one
+ * is past renewal.
+ */
 void turn_renew_now(struct locks *locks) {
+    for (unsigned list = LOCK_LACKING; list < LOCK_RESTING; list++) {
+        locks_visit(locks, (enum lock_list)list, renew_now);
+    }
     locks_visit(locks, LOCK_UNRENEWED, renew_now);
     locks_visit(locks, LOCK_READY, renew_now);
     locks_visit(locks, LOCK_DUE, renew_now);

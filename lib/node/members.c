@@ -245,6 +245,16 @@ uint32_t members_admit(const struct members *members) {
     return members->context->patience.is_opening ? NODE_OPENING_MAX : UINT32_MAX;
 }
 
+uint32_t members_without_room(const struct members *members, uint32_t nodes) {
+    uint32_t rest = nodes & members_all(members);
+    uint32_t without = 0;
+    const struct node *node;
+    while ((node = members_take(members, &rest)) != NULL) {
+        without |= node_admits(node) ? 0 : node_bit(node);
+    }
+    return without;
+}
+
 void members_read(const struct members *members) {
     uint32_t rest = members_all(members);
     struct node *node;

@@ -237,6 +237,12 @@ void members_measure(const struct members *members);
  */
 uint32_t members_admit(const struct members *members);
 
+/*
+ * Returns, of `nodes`, a mask, those that have too little room now for commands that can wait
+ * (node_admits). Then on_room follows, or the node goes down, which wakes the client.
+ */
+uint32_t members_without_room(const struct members *members, uint32_t nodes);
+
 /* Reads all replies that have arrived, without waiting for the loop. */
 void members_read(const struct members *members);
 

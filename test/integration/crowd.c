@@ -1,6 +1,6 @@
 /*
  * Many locks of one client, which must not harm each other, the masters, or the client's close.
- * Also the renewals of one lock when nodes are slow, away, or back.
+ * Also the renewals of one lock when nodes are slow, away, or back, and the top-ups of many.
  */
 #include "clocks.h"
 #include "detour.h"
@@ -388,6 +388,131 @@ static void a_node_that_comes_back_is_asked_at_once(void **state) {
     wait_valid(f, lock, before_ms + 500);
 }
 
+/* -------------------------------------------------------------------------------------- top-ups */
+
+#define LACKING 500
+
+static uint64_t renewed(const redlock_client *client) {
+    redlock_stats stats = {.size = sizeof(stats)};
+
+    assert_int_equal(redlock_client_stats(client, &stats), REDLOCK_OK);
+    return stats.renewed;
+}
+
+struct keys {
+    struct fixture *f;
+    size_t master;
+};
+
+static long long keys_at(struct fixture *f, size_t master) {
+    return masters_query_integer(f->masters, master, "EVAL %s 0",
+                                 "return #redis.call('KEYS', 'crowd:*')");
+}
+
+static bool are_all_there(void *arg) {
+    const struct keys *keys = arg;
+
+    return keys_at(keys->f, keys->master) == LACKING;
+}
+
+/* The next renewals would be minutes away. */
+static void top_ups_wait_for_room(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = options_with_queue(f, 16);
+    redlock_client *client = connect_with(f, &options);
+    struct keys keys = {f, 2};
+
+    begin_to_hold(f, client, 0, LACKING);
+    wait_all_ended(f, "all of the crowd is acquired");
+    wait_all_answered(f, client);
+    masters_kill(f->masters, 2);
+    masters_restart(f->masters, 2);
+    wait_disconnected(f, client, 2, 1);
+    wait_connected(f, client, THREE);
+    stop_time();
+    uint64_t before = renewed(client);
+    pass_time(LONG_TTL_MS / 3);
+    run_until(f, are_all_there, &keys, "the master that has restarted has all keys");
+    assert_int_equal(renewed(client) - before, LACKING); /* which found the keys missing */
+    wait_all_answered(f, client);
+    assert_int_equal(node_info(client, 2).disconnected, 1);
+    resume_time();
+}
+
+/* No lock is ever renewed. */
+static void top_ups_of_a_new_node_wait_for_room(void **state) {
+    struct fixture *f = *state;
+    const char *const *uris = masters_uris(f->masters);
+    redlock_options options = options_with_queue(f, 16);
+    struct keys keys = {f, 2};
+
+    options.node_count = 1;
+    redlock_client *client = connect_with(f, &options);
+    for (unsigned i = 0; i < LACKING; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "crowd:%u", i);
+        redlock_request request = request_for(key, LONG_TTL_MS);
+        request.wait_ms = REDLOCK_FOREVER;
+        begin_acquire(f, client, &request);
+    }
+    wait_all_ended(f, "all of the crowd is acquired");
+    assert_int_equal(redlock_client_change_nodes(client, uris + 1, 2), REDLOCK_OK);
+    run_until(f, are_all_there, &keys, "a new master has all keys");
+    keys.master = 1;
+    run_until(f, are_all_there, &keys, "the other new master has them, too");
+    assert_int_equal(renewed(client), 0);
+}
+
+struct renewal {
+    const redlock_client *client;
+    uint64_t wanted; /* number of renewals */
+};
+
+static bool are_renewed(void *arg) {
+    const struct renewal *renewal = arg;
+
+    return renewed(renewal->client) == renewal->wanted;
+}
+
+static bool is_full(void *client) {
+    return node_info(client, 2).commands >= 12; /* 3/4 of the room */
+}
+
+/*
+ * While a node executes no top-up, it has no room for all of the next renewals: these do not find
+ * that it lacks the keys.
+ */
+static void top_ups_wait_through_renewals(void **state) {
+    struct fixture *f = *state;
+    struct proxy *proxies[THREE];
+    const char *uris[THREE];
+    struct keys keys = {f, 2};
+
+    proxies_create(f, proxies, uris);
+    redlock_options options = options_with_queue(f, 16);
+    options.nodes = uris;
+    redlock_client *client = connect_with(f, &options);
+    begin_to_hold(f, client, 0, LACKING);
+    wait_all_ended(f, "all of the crowd is acquired");
+    wait_all_answered(f, client);
+    stop_time();
+    struct renewal renewal = {client, renewed(client)};
+    send_to(f, 2, 3, "FLUSHALL");
+    proxy_hold_requests(proxies[2], "SET");
+    for (unsigned i = 0; i < 2; i++) {
+        pass_time(LONG_TTL_MS / 3);
+        renewal.wanted += LACKING;
+        run_until(f, are_renewed, &renewal, "all are renewed");
+        run_until(f, is_full, client, "the node has no room");
+    }
+    assert_int_equal(keys_at(f, 2), 0);
+    proxy_pass_requests(proxies[2]);
+    run_until(f, are_all_there, &keys, "the node has all keys");
+    assert_true(are_renewed(&renewal)); /* and no more */
+    assert_int_equal(node_info(client, 2).disconnected, 0);
+    resume_time();
+}
+
 /* ------------------------------------------------------------------------------------- slowness */
 
 /* A server that answers SETs only when the test says so. */
@@ -458,6 +583,9 @@ int main(void) {
         ON_THREE_MASTERS(losses_of_a_crowd_do_not_flood_the_log),
         ON_THREE_MASTERS(losses_come_before_renewals),
         ON_THREE_MASTERS(a_node_that_comes_back_is_asked_at_once),
+        ON_THREE_MASTERS(top_ups_wait_for_room),
+        ON_THREE_MASTERS(top_ups_of_a_new_node_wait_for_room),
+        ON_THREE_MASTERS(top_ups_wait_through_renewals),
         ON_NO_MASTERS(who_answers_slowly_is_not_stalled),
     };
 

@@ -105,6 +105,19 @@ static void test_changes_without_end_are_looked_into_seldom(void **state) {
     assert_int_equal(rig.lease.change_rounds, 0);
 }
 
+static void test_the_count_of_changes_has_an_end(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_watched(&rig);
+    for (unsigned i = 0; i < 300; i++) {
+        rig_pass(&rig, MS(300));
+        rig_key_changed(&rig);
+        rig_wake(&rig);
+        rig_votes(&rig, "GGGGG");
+    }
+    assert_int_equal(rig.lease.change_rounds, 255);
+}
+
 static void test_without_watching_a_change_is_nothing(void **state) {
     (void)state;
     struct rig rig;
@@ -300,7 +313,7 @@ static void test_a_lock_is_renewed_at_once_when_a_node_comes_up(void **state) {
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GGG");
     assert_false(rig.lease.is_unrenewed);
-    assert_int_equal(rig.lease.holding.early_renewals, 0);
+    assert_int_equal(rig.lease.early_renewals, 0);
 }
 
 /* Nodes answer in order: a second question would be answered no earlier than the first one. */
@@ -1069,6 +1082,94 @@ static void test_an_extension_tops_up_for_what_it_asked(void **state) {
     assert_int_equal(rig.update.top_up_ttl, MS(4999));
 }
 
+/* ---- top-ups that wait for room ---- */
+
+/* Holds a lock whose key the last two nodes lack, and which have no room. */
+static void hold_without_room(struct rig *rig) {
+    struct lease_terms terms = watched();
+    rig_hold(rig, &terms, "GGG");
+    rig_wake_on_time(rig);
+    rig_votes(rig, "GGGMM");
+    assert_int_equal(rig->update.top_up, 0x18);
+    assert_false(rig->update.top_up_has_room);
+    assert_int_equal(lease_awaits_room(&rig->lease), 0);
+    rig_without_room(rig, 0x18);
+    assert_int_equal(lease_awaits_room(&rig->lease), 0x18);
+}
+
+static void test_a_node_is_topped_up_when_it_has_room(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_without_room(&rig);
+    rig_pass(&rig, MS(500));
+    rig_has_room(&rig, 0x07); /* no top-up waits for these nodes */
+    assert_nothing_sent(&rig);
+    rig_has_room(&rig, 0x10);
+    assert_int_equal(rig.update.top_up, 0x10);
+    assert_int_equal(rig.update.top_up_ttl, rig.lease.holding.validity_end - rig.now);
+    assert_true(rig.update.top_up_has_room);
+    rig_without_room(&rig, 0x10); /* the room was taken by then */
+    rig_has_room(&rig, 0x18);
+    assert_int_equal(rig.update.top_up, 0x18);
+    rig_has_room(&rig, 0x18);
+    assert_nothing_sent(&rig);
+    rig_vote(&rig, 4, REDLOCK_VOTE_MISSING);
+    rig_late_votes(&rig); /* each node is topped up once between two rounds */
+    assert_nothing_sent(&rig);
+}
+
+static void test_the_next_renewal_decides_what_waits_for_room(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_without_room(&rig);
+    rig_wake_on_time(&rig);
+    assert_int_equal(lease_awaits_room(&rig.lease), 0); /* until its verdict */
+    rig_has_room(&rig, 0x18);
+    assert_nothing_sent(&rig);
+    rig_votes(&rig, "GGG U"); /* one node was asked, the other had no room again */
+    assert_int_equal(lease_awaits_room(&rig.lease), 0x10);
+    assert_nothing_sent(&rig);
+    rig_vote(&rig, 3, REDLOCK_VOTE_MISSING);
+    assert_int_equal(rig.update.top_up, 0x08); /* and not the one whose top-up waits */
+    rig_has_room(&rig, 0x10);
+    assert_int_equal(rig.update.top_up, 0x10);
+}
+
+static void test_room_is_waited_for_after_a_renewal_that_failed(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_without_room(&rig);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GEEUM");
+    assert_true(rig.lease.is_unrenewed);
+    assert_int_equal(lease_awaits_room(&rig.lease), 0x08);
+    rig.without_memory = true;
+    rig_wake_on_time(&rig);
+    rig_out_of_memory(&rig); /* no node was asked */
+    assert_int_equal(lease_awaits_room(&rig.lease), 0x08);
+    rig_has_room(&rig, 0x08);
+    assert_int_equal(rig.update.top_up, 0x08);
+}
+
+static void test_what_is_not_held_waits_for_no_room(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_without_room(&rig);
+    struct rig late = rig;
+    late.now = late.lease.holding.lost_at; /* the loss is due, but not reported */
+    rig_has_room(&late, 0x08);
+    assert_nothing_sent(&late);
+    rig_wake(&late);
+    assert_lost(&late, REDLOCK_EEXPIRED);
+    assert_int_equal(lease_awaits_room(&late.lease), 0);
+    rig_has_room(&late, 0x10);
+    assert_nothing_sent(&late);
+    assert_int_equal(rig_release(&rig), REDLOCK_OK);
+    assert_int_equal(lease_awaits_room(&rig.lease), 0);
+    rig_has_room(&rig, 0x18);
+    assert_int_equal(rig.update.top_up, 0);
+}
+
 /* ---- other nodes ---- */
 
 static const struct quorum_lists old_list = {0x07, 0};
@@ -1096,6 +1197,24 @@ static void test_nodes_that_join_get_the_key(void **state) {
     assert_nothing_sent(&rig);
     rig_move(&rig, old_list); /* other nodes, or nodes that have forgotten the key meanwhile */
     assert_int_equal(rig.update.top_up, 0x07);
+}
+
+static void test_nodes_that_join_may_wait_for_room(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_at(&rig, old_list, "GGG");
+    rig_wake_on_time(&rig);
+    rig_move(&rig, both_lists);
+    assert_int_equal(rig.update.top_up, 0x38);
+    rig_without_room(&rig, 0x38);
+    rig_votes(&rig, "GGG"); /* a round that did not ask them */
+    rig_late_votes(&rig);
+    assert_nothing_sent(&rig);
+    assert_int_equal(lease_awaits_room(&rig.lease), 0x38);
+    rig_has_room(&rig, 0x08);
+    assert_int_equal(rig.update.top_up, 0x08);
+    rig_move(&rig, old_list); /* they leave */
+    assert_int_equal(lease_awaits_room(&rig.lease), 0);
 }
 
 static void test_nodes_that_join_get_nothing_of_a_lock_that_is_not_held(void **state) {
@@ -1214,6 +1333,7 @@ int main(void) {
         cmocka_unit_test(test_a_change_is_looked_into_at_once),
         cmocka_unit_test(test_a_change_finds_a_loss),
         cmocka_unit_test(test_changes_without_end_are_looked_into_seldom),
+        cmocka_unit_test(test_the_count_of_changes_has_an_end),
         cmocka_unit_test(test_without_watching_a_change_is_nothing),
         cmocka_unit_test(test_a_hint_after_the_longest_hold_is_nothing),
         cmocka_unit_test(test_a_renewal_that_was_not_sent_has_no_round_to_expire),
@@ -1263,7 +1383,12 @@ int main(void) {
         cmocka_unit_test(test_an_acquisition_is_reported_before_nodes_are_topped_up),
         cmocka_unit_test(test_nothing_is_topped_up_after_a_failure_or_the_end),
         cmocka_unit_test(test_an_extension_tops_up_for_what_it_asked),
+        cmocka_unit_test(test_a_node_is_topped_up_when_it_has_room),
+        cmocka_unit_test(test_the_next_renewal_decides_what_waits_for_room),
+        cmocka_unit_test(test_room_is_waited_for_after_a_renewal_that_failed),
+        cmocka_unit_test(test_what_is_not_held_waits_for_no_room),
         cmocka_unit_test(test_nodes_that_join_get_the_key),
+        cmocka_unit_test(test_nodes_that_join_may_wait_for_room),
         cmocka_unit_test(test_nodes_that_join_get_nothing_of_a_lock_that_is_not_held),
         cmocka_unit_test(test_a_round_that_began_before_tops_up_whom_it_did_not_ask),
         cmocka_unit_test(test_a_renewal_takes_both_lists),

@@ -135,6 +135,16 @@ static void call(struct dice *dice, struct rig *rig) {
     }
 }
 
+/* Tops up nodes that lacked room; keeps the last top-up, if any, from a few nodes. */
+static void use_room(struct dice *dice, struct rig *rig) {
+    uint32_t nodes = (uint32_t)below(dice, 1u << 12);
+    if (rig->update.top_up != 0) {
+        rig_without_room(rig, rig->update.top_up & nodes);
+    } else if (one_in(dice, 8)) {
+        rig_has_room(rig, nodes);
+    }
+}
+
 static void happen(struct dice *dice, struct rig *rig) {
     rig->without_memory = one_in(dice, 30);
     pass_time(dice, rig);
@@ -151,6 +161,7 @@ static void happen(struct dice *dice, struct rig *rig) {
     } else {
         cast_a_vote(dice, rig);
     }
+    use_room(dice, rig);
 }
 
 /* Ends the lease: a release without answers ends one deadline later. */

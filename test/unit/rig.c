@@ -95,7 +95,7 @@ static void count_notifications(struct rig *rig) {
 
 /*
  * Checks that nodes are topped up only while the lock is held, once a round, and only where the key
- * is missing or was not requested.
+ * is missing or was not requested, unless they join or have waited for room.
  */
 static void check_top_up(struct rig *rig, const struct round *before) {
     uint32_t nodes = rig->update.top_up;
@@ -104,13 +104,13 @@ static void check_top_up(struct rig *rig, const struct round *before) {
         return;
     }
     assert_true(is_held(rig->lease.state));
-    assert_int_equal(nodes & ~(rig->joining != 0 ? rig->joining : lacking), 0);
+    assert_int_equal(nodes & ~(rig->unasked != 0 ? rig->unasked : lacking), 0);
     assert_int_equal(nodes & ~(rig->lists.now | rig->lists.next), 0);
-    assert_int_equal(nodes & rig->topped_up & ~rig->joining, 0);
+    assert_int_equal(nodes & rig->topped_up & ~rig->unasked, 0);
     assert_int_equal(rig->lease.may_hold & nodes, nodes);
     assert_true(
         nanos_add(rig->now, rig->update.top_up_ttl) <=
-        (rig->joining != 0 ? rig->lease.holding.validity_end : before->start + before->ttl));
+        (rig->unasked != 0 ? rig->lease.holding.validity_end : before->start + before->ttl));
     rig->topped_up |= nodes;
 }
 
@@ -188,11 +188,11 @@ void rig_start(struct rig *rig, const struct lease_terms *terms, uint64_t seed) 
 
 void rig_move(struct rig *rig, struct quorum_lists lists) {
     enum lease_state before = rig->lease.state;
-    rig->joining = (lists.now | lists.next) & ~(rig->lists.now | rig->lists.next);
+    rig->unasked = (lists.now | lists.next) & ~(rig->lists.now | rig->lists.next);
     rig->lists = lists;
     lease_move(&rig->lease, lists.now | lists.next, rig->now, &rig->update);
     carry_out(rig, before);
-    rig->joining = 0;
+    rig->unasked = 0;
 }
 
 void rig_pass(struct rig *rig, uint64_t nanos) {
@@ -224,6 +224,21 @@ void rig_late_votes(struct rig *rig) {
     }
     lease_late_votes(&rig->lease, &rig->round, rig->now, &rig->update);
     carry_out(rig, before);
+}
+
+void rig_without_room(struct rig *rig, uint32_t nodes) {
+    assert_int_equal(nodes & ~rig->update.top_up, 0);
+    lease_await_room(&rig->lease, nodes);
+}
+
+void rig_has_room(struct rig *rig, uint32_t nodes) {
+    enum lease_state before = rig->lease.state;
+    uint32_t awaited = lease_awaits_room(&rig->lease);
+    rig->unasked = nodes & awaited;
+    lease_has_room(&rig->lease, nodes, rig->now, &rig->update);
+    assert_int_equal(lease_awaits_room(&rig->lease), awaited & ~nodes);
+    carry_out(rig, before);
+    rig->unasked = 0;
 }
 
 static bool cast(struct rig *rig, uint32_t node, redlock_vote vote) {

@@ -30,7 +30,7 @@ struct rig {
     unsigned acquired, extended, losses, released; /* numbers of notifications */
     unsigned extensions;                           /* number of extensions accepted */
     uint32_t topped_up; /* mask of the nodes topped up since the last round was sent */
-    uint32_t joining;   /* mask of the nodes that join by the current event */
+    uint32_t unasked;   /* mask of the nodes that join, or have room now, by the current event */
     uint64_t best_end;  /* latest end of validity of all successful rounds */
 };
 
@@ -67,6 +67,10 @@ void rig_push(struct rig *rig, uint32_t node, uint64_t until);
  * an acquisition was reported.
  */
 void rig_late_votes(struct rig *rig);
+
+/* Keeps the last top-up from `nodes`, a mask; later, gives these nodes room for it. */
+void rig_without_room(struct rig *rig, uint32_t nodes);
+void rig_has_room(struct rig *rig, uint32_t nodes);
 
 /* Makes the first `nodes` nodes of the latest round report that a permit is free. */
 void rig_says_free(struct rig *rig, uint32_t nodes, uint32_t permit);
