@@ -45,8 +45,8 @@ struct lock_queue {
 
 /* The list that a lock is in. Turns handle the locks of the last 3, those of the last one first. */
 enum lock_list {
-    LOCK_LACKING, /* nothing to handle; a top-up waits for room at node 0 (LOCK_LACKING + 1: at node
-                     1, and so on) */
+    LOCK_LACKING, /* nothing to handle; a top-up waits for room at node 0. The lists of the other
+                     nodes follow */
     LOCK_RESTING = LOCK_LACKING + REDLOCK_MAX_NODES, /* nothing to handle */
     LOCK_UNRENEWED, /* nothing to handle; the last renewal failed */
     LOCK_STARTING,  /* nothing to handle; the first try is held back */
