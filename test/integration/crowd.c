@@ -418,6 +418,36 @@ static bool are_all_there(void *arg) {
     return keys_at(keys->f, keys->master) == LACKING;
 }
 
+struct renewal {
+    const redlock_client *client;
+    uint64_t wanted; /* number of renewals */
+};
+
+static bool are_renewed(void *arg) {
+    const struct renewal *renewal = arg;
+
+    return renewed(renewal->client) >= renewal->wanted;
+}
+
+/*
+ * Holds the locks at all masters: a request may have found no room at one of them, and the first
+ * renewal adds that one.
+ */
+static void hold_everywhere(struct fixture *f, redlock_client *client) {
+    struct renewal renewal = {client, LACKING};
+
+    begin_to_hold(f, client, 0, LACKING);
+    wait_all_ended(f, "all of the crowd is acquired");
+    wait_all_answered(f, client);
+    pass_time(LONG_TTL_MS / 3);
+    run_until(f, are_renewed, &renewal, "all are renewed");
+    for (size_t i = 0; i < THREE; i++) {
+        struct keys keys = {f, i};
+        run_until(f, are_all_there, &keys, "each master has all keys");
+    }
+    wait_all_answered(f, client);
+}
+
 /* The renewals that find the keys missing are followed by few others. */
 static void top_ups_wait_for_room(void **state) {
     struct fixture *f = *state;
@@ -425,9 +455,7 @@ static void top_ups_wait_for_room(void **state) {
     redlock_client *client = connect_with(f, &options);
     struct keys keys = {f, 2};
 
-    begin_to_hold(f, client, 0, LACKING);
-    wait_all_ended(f, "all of the crowd is acquired");
-    wait_all_answered(f, client);
+    hold_everywhere(f, client);
     masters_kill(f->masters, 2);
     masters_restart(f->masters, 2);
     wait_disconnected(f, client, 2, 1);
@@ -463,17 +491,6 @@ static void top_ups_of_a_new_node_wait_for_room(void **state) {
     assert_int_equal(renewed(client), 0);
 }
 
-struct renewal {
-    const redlock_client *client;
-    uint64_t wanted; /* number of renewals */
-};
-
-static bool are_renewed(void *arg) {
-    const struct renewal *renewal = arg;
-
-    return renewed(renewal->client) >= renewal->wanted;
-}
-
 static bool is_full(void *client) {
     return node_info(client, 2).commands >= 12; /* 3/4 of the room */
 }
@@ -492,9 +509,7 @@ static void top_ups_wait_through_renewals(void **state) {
     redlock_options options = options_with_queue(f, 16);
     options.nodes = uris;
     redlock_client *client = connect_with(f, &options);
-    begin_to_hold(f, client, 0, LACKING);
-    wait_all_ended(f, "all of the crowd is acquired");
-    wait_all_answered(f, client);
+    hold_everywhere(f, client);
     struct renewal renewal = {client, renewed(client)};
     send_to(f, 2, 3, "FLUSHALL");
     proxy_hold_requests(proxies[2], "SET");
