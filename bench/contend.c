@@ -325,6 +325,7 @@ static bool set_up(struct contend *contend) {
         .nodes = settings->nodes,
         .node_count = settings->node_count,
         .ttl_ms = settings->ttl_ms,
+        .node_timeout_ms = settings->node_timeout_ms,
         .hold_us = settings->hold_us,
         .fenced = settings->fenced,
         .polls = settings->polls,

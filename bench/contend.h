@@ -19,6 +19,7 @@ struct contend_settings {
     size_t keys;
     uint64_t hold_us;
     uint64_t ttl_ms;
+    uint64_t node_timeout_ms; /* 0: it follows the answers of each node */
     bool fenced;
     bool polls;
     double duration_s;

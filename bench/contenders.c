@@ -284,6 +284,7 @@ static redlock_client *create_client(const struct contenders *all) {
     const struct contenders_settings *settings = all->settings;
     redlock_options options = REDLOCK_OPTIONS_INIT;
 
+    options.node_timeout_ms = settings->node_timeout_ms;
     options.retry_delay_ms = RETRY_DELAY_MS;
     options.retry_delay_max_ms = RETRY_DELAY_MAX_MS;
     if (options.max_ttl_ms < settings->ttl_ms) {

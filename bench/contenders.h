@@ -12,6 +12,7 @@ struct contenders_settings {
     const char *const *nodes; /* URIs */
     size_t node_count;
     uint64_t ttl_ms;
+    uint64_t node_timeout_ms; /* 0: it follows the answers of each node */
     uint64_t hold_us;
     bool fenced;
     bool polls; /* whether contenders poll instead of queueing */

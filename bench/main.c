@@ -77,6 +77,7 @@ static int contend_and_report(struct event_base *base, const struct options *opt
         .keys = options->keys,
         .hold_us = options->hold_us,
         .ttl_ms = options->ttl_ms,
+        .node_timeout_ms = options->node_timeout_ms,
         .fenced = options->fenced,
         .polls = options->poll,
         .duration_s = options->duration_s,

@@ -17,6 +17,7 @@
 #define MAX_CYCLES 1000000000
 #define MAX_HELD 10000000
 #define MAX_TTL_MS 3600000
+#define MAX_NODE_TIMEOUT_MS 60000
 #define MAX_CLIENTS 100000
 #define MAX_PROCESSES 2048
 #define MAX_HOLD_US 60000000
@@ -93,6 +94,8 @@ static const char help[] =
     "  --keys K          keys (default 1)\n"
     "  --hold-us H       hold each for H microseconds (default 1000)\n"
     "  --poll            contenders retry until they get the lock, instead of queueing\n"
+    "  --node-timeout MS time that a master has to answer, as on a machine that stalls (default:\n"
+    "                    it follows the answers, at least 250)\n"
     "  --ttl, --fenced   as above\n"
     "\n"
     "Cycles beside waiters:\n"
@@ -130,6 +133,7 @@ static const struct option known[] = {
     {"keys", required_argument, NULL, 'K'},
     {"hold-us", required_argument, NULL, 'u'},
     {"poll", no_argument, NULL, 'P'},
+    {"node-timeout", required_argument, NULL, 'o'},
     {"rtt", required_argument, NULL, 'R'},
     {"jitter", required_argument, NULL, 'J'},
     {"late", required_argument, NULL, 'L'},
@@ -443,6 +447,9 @@ static bool parse_contend_option(struct options *options, int option) {
         return true;
     case 'P':
         options->poll = true;
+        return true;
+    case 'o':
+        options->node_timeout_ms = parse_count("--node-timeout", optarg, MAX_NODE_TIMEOUT_MS);
         return true;
     default:
         return false;

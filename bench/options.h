@@ -48,7 +48,8 @@ struct options {
 
     bool contend;
     bool poll;
-    size_t clients; /* number of contenders */
+    uint64_t node_timeout_ms; /* 0: it follows the answers of each node */
+    size_t clients;           /* number of contenders */
     size_t processes;
     size_t keys;        /* number of the contenders' keys */
     uint64_t hold_us;   /* of contenders and of cycles */

@@ -172,12 +172,18 @@ static json_t *waits_to_json(const struct contend_result *result) {
 }
 
 static json_t *contest_to_json(const struct contend_settings *settings) {
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:I, s:f}", "kind", "contend",
-                     "nodes", (json_int_t)settings->node_count, "clients",
-                     (json_int_t)settings->clients, "processes", (json_int_t)settings->processes,
-                     "keys", (json_int_t)settings->keys, "hold_us", (json_int_t)settings->hold_us,
-                     "fenced", settings->fenced, "poll", settings->polls, "ttl_ms",
-                     (json_int_t)settings->ttl_ms, "duration_s", settings->duration_s);
+    json_t *object = json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:I, s:f}", "kind", "contend", "nodes",
+        (json_int_t)settings->node_count, "clients", (json_int_t)settings->clients, "processes",
+        (json_int_t)settings->processes, "keys", (json_int_t)settings->keys, "hold_us",
+        (json_int_t)settings->hold_us, "fenced", settings->fenced, "poll", settings->polls,
+        "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s", settings->duration_s);
+
+    if (settings->node_timeout_ms > 0) {
+        object = merge(
+            object, json_pack("{s:I}", "node_timeout_ms", (json_int_t)settings->node_timeout_ms));
+    }
+    return object;
 }
 
 static json_t *contend_to_json(const struct contend_settings *settings,
