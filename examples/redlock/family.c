@@ -30,7 +30,7 @@
 
 #define PAUSE_NS 1000000
 /* Bounds on a walk: a command that does not get SIGKILL may fork without end. */
-#define STEPS_FIRST 256
+#define STEPS_FIRST 64
 #define STEPS_MOST 1048576
 
 struct member {
@@ -199,11 +199,16 @@ static void send_signal(pid_t pid, int signal_number) {
     }
 }
 
-/* Signals a child and its group, unless the numbers may belong to others by now. */
-static void signal_child(pid_t child, int signal_number) {
+/* Returns whether a recorded child still has its number, which may be another process's by now. */
+static bool is_child(pid_t child) {
     siginfo_t info;
 
-    if (child > 0 && waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+    return child > 0 && waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* Signals a child and its group. */
+static void signal_child(pid_t child, int signal_number) {
+    if (is_child(child)) {
         kill(child, signal_number);
         if (getpgid(child) == child) {
             kill(-child, signal_number);
@@ -292,20 +297,24 @@ static bool is_alive(const struct member *member) {
     return parent > 0 && (parent == member->parent || parent == getpid());
 }
 
-/* Walks through the lists, the youngest child first: it is the most likely to fork next. */
+/* Walks down from the processes of a pile, the youngest first: the most likely to fork next. */
+static void signal_pile(struct census *pile, int signal_number, size_t steps_most) {
+    for (size_t steps = 0; pile->count > 0 && steps < steps_most; steps++) {
+        struct member member = pile->members[--pile->count];
+
+        if (is_alive(&member)) {
+            send_signal(member.pid, signal_number);
+            add_children(pile, member.pid);
+        }
+    }
+    free(pile->members);
+}
+
 static void signal_lists(int signal_number, size_t steps_most) {
     struct census pile = {0};
 
     add_list(&pile, own_list, getpid());
-    for (size_t steps = 0; pile.count > 0 && steps < steps_most; steps++) {
-        struct member member = pile.members[--pile.count];
-
-        if (is_alive(&member)) {
-            send_signal(member.pid, signal_number);
-            add_children(&pile, member.pid);
-        }
-    }
-    free(pile.members);
+    signal_pile(&pile, signal_number, steps_most);
 }
 
 /* Signals all descendants; by the lists at most `steps_most`. */
@@ -321,19 +330,36 @@ static void signal_all(int signal_number, size_t steps_most) {
     keep_spares();
 }
 
+/*
+ * Kills the youngest descendants of the first recorded child while that child is stopped. If it was
+ * killed first, it would take the core from this walk in order to end, and to end its thousands of
+ * zombies, while the processes to catch fork on.
+ */
+static void kill_below_first(void) {
+    struct census pile = {0};
+
+    if (own_list >= 0 && is_child(children[0]) && kill(children[0], SIGSTOP) == 0) {
+        use_spares();
+        add_children(&pile, children[0]);
+        signal_pile(&pile, SIGKILL, STEPS_FIRST);
+        keep_spares();
+    }
+}
+
 void family_signal(int signal_number) {
     signal_all(signal_number, STEPS_MOST);
 }
 
 /*
- * A stopped keeper may have thousands of zombies until it dies. The first walks therefore reach
- * only the youngest processes.
+ * A stopped keeper has thousands of zombies until it dies. The first walks therefore reach only the
+ * youngest processes.
  */
 bool family_end(void) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     size_t steps_most = STEPS_FIRST;
 
     signal(SIGCHLD, SIG_IGN); /* zombies vanish when they become children of this process */
+    kill_below_first();
     for (;;) {
         pid_t ended;
 

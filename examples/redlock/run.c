@@ -174,18 +174,33 @@ static void on_signal(struct front *front) {
     }
 }
 
-/*
- * Returns the instant at which the front acts in place of the keeper; 0: never. The keeper, which
- * starts at the margin, needs less time, because it has reaped processes all along.
- */
-static uint64_t deputy_at(const struct front *front) {
-    uint64_t deadline_ms = *front->reported;
+/* A stopped keeper neither renews the lock nor ends the command. */
+static bool is_keeper_stopped(const struct front *front) {
+    siginfo_t info = {0};
 
-    return deadline_ms == 0 ? 0 : deadline_ms - front->job->margin_ms * 3 / 4;
+    return waitid(P_PID, (id_t)front->keeper_pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == front->keeper_pid;
 }
 
+/*
+ * Returns the instant at which the front acts in place of the keeper; 0: never. The keeper acts at
+ * the margin, and so does the front if the keeper is stopped then; otherwise the front gives it 1/4
+ * of the margin.
+ */
+static uint64_t deputy_at(const struct front *front, bool is_stopped) {
+    uint64_t deadline_ms = *front->reported;
+    uint64_t margin_ms = front->job->margin_ms;
+
+    return deadline_ms == 0 ? 0 : deadline_ms - (is_stopped ? margin_ms : margin_ms * 3 / 4);
+}
+
+/* Sets the timer to the first instant at which the front may have to act, or to the next one. */
 static void set_deadline(const struct front *front) {
-    uint64_t at_ms = deputy_at(front);
+    uint64_t at_ms = deputy_at(front, true);
+
+    if (at_ms <= talk_now_ms()) {
+        at_ms = deputy_at(front, false);
+    }
     const struct itimerspec time = {
         .it_value = {.tv_sec = (time_t)(at_ms / 1000), .tv_nsec = (long)(at_ms % 1000 * 1000000)}};
 
@@ -251,7 +266,7 @@ static void on_talk(struct front *front) {
  * keeper has renewed the lock all along.
  */
 static void on_deadline(struct front *front) {
-    uint64_t at_ms = deputy_at(front);
+    uint64_t at_ms = deputy_at(front, is_keeper_stopped(front));
 
     if (at_ms != 0 && at_ms <= talk_now_ms()) {
         act_as_deputy(front, "the lock was not renewed in time, nor the command ended");
