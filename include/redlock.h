@@ -1,5 +1,5 @@
 /*
- * libredlock: distributed locks on N independent Redis masters, for programs with a libevent loop.
+ * libredlock: distributed locks on N independent Redis masters, for programs with an event loop.
  *
  * The algorithm is Redlock ("Distributed Locks with Redis", redis.io/docs/manual/patterns/
  * distributed-locks, section "The Redlock Algorithm"); the comments cite its steps.

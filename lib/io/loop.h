@@ -78,9 +78,6 @@ void loop_drop(redlock_loop *loop);
  */
 redlock_loop *loop_on_libevent(struct event_base *base, const redlock_allocator *allocator);
 
-/* Returns the base of a loop made by loop_on_libevent; NULL: another kind. */
-struct event_base *loop_event_base(const redlock_loop *loop);
-
 /* Returns whether this process is a fork() child of the one that made the loop. */
 bool loop_is_inherited(const redlock_loop *loop);
 

@@ -148,7 +148,3 @@ redlock_loop *loop_on_libevent(struct event_base *base, const redlock_allocator 
     event_assign(&self->soon, base, -1, 0, on_soon, self);
     return &self->loop;
 }
-
-struct event_base *loop_event_base(const redlock_loop *loop) {
-    return loop->methods == &libevent_methods ? ((const struct libevent_loop *)loop)->base : NULL;
-}
