@@ -28,7 +28,7 @@ struct pollable {
     int epoll, timer, waker;
     bool is_running;
     bool is_due;  /* the timer has fired */
-    bool is_soon; /* while running: loop_fire_soon is due */
+    bool is_soon; /* loop_fire_soon is due */
     unsigned watches;
     int next, count; /* of the batch */
     struct epoll_event batch[BATCH_MAX];
