@@ -79,11 +79,13 @@ static void top_up_after(struct lease *lease, const struct round *round, uint64_
 }
 
 /*
- * Drops, after a renewal, the top-ups that wait for nodes that it has reached: these have answered,
- * or will. The others still lack the key.
+ * Drops, after a renewal, the top-ups that wait for nodes that have the key. The others go on
+ * waiting: an answer may never come, and a node that lacks the key keeps its turn.
  */
 static void keep_waiting(struct lease *lease, const struct round *round) {
-    lease->holding.to_top_up &= round_unsent(round) | ~round->members;
+    uint32_t having =
+        round_voters(round, REDLOCK_VOTE_GRANTED) | round_voters(round, REDLOCK_VOTE_LATE);
+    lease->holding.to_top_up &= ~having;
     lease->holding.topped_up |= lease->holding.to_top_up;
 }
 

@@ -113,7 +113,7 @@ void lease_sent(struct lease *lease, struct round *round, uint64_t now);
 /*
  * Records that the top-up of the last update was not sent to `nodes`, a mask: they have no room for
  * it, or other top-ups wait for them. They are nodes of lease_awaits_room until lease_has_room, or
- * until a renewal reaches them.
+ * until the verdict of a renewal that they have granted.
  */
 void lease_await_room(struct lease *lease, uint32_t nodes);
 

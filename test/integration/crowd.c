@@ -491,6 +491,41 @@ static void top_ups_of_a_new_node_wait_for_room(void **state) {
     assert_int_equal(renewed(client), 0);
 }
 
+static bool is_full(void *client) {
+    return node_info(client, 2).commands >= 12; /* 3/4 of the room */
+}
+
+/*
+ * While a node executes no top-up, it has no room for all of the next renewals: these do not find
+ * that it lacks the keys.
+ */
+static void top_ups_wait_through_renewals(void **state) {
+    struct fixture *f = *state;
+    struct proxy *proxies[THREE];
+    const char *uris[THREE];
+    struct keys keys = {f, 2};
+
+    proxies_create(f, proxies, uris);
+    redlock_options options = options_with_queue(f, 16);
+    options.nodes = uris;
+    redlock_client *client = connect_with(f, &options);
+    hold_everywhere(f, client);
+    struct renewal renewal = {client, renewed(client)};
+    send_to(f, 2, 3, "FLUSHALL");
+    proxy_hold_requests(proxies[2], "SET");
+    for (unsigned i = 0; i < 2; i++) {
+        pass_time(LONG_TTL_MS / 3);
+        renewal.wanted += LACKING;
+        run_until(f, are_renewed, &renewal, "all are renewed");
+        run_until(f, is_full, client, "the node has no room");
+    }
+    assert_int_equal(keys_at(f, 2), 0);
+    proxy_pass_requests(proxies[2]);
+    run_until(f, are_all_there, &keys, "the node has all keys");
+    assert_int_in_range(renewed(client), renewal.wanted, renewal.wanted + FEW);
+    assert_int_equal(node_info(client, 2).disconnected, 0);
+}
+
 /* ------------------------------------------------------------------------------------- slowness */
 
 /* A server that answers SETs only when the test says so. */
@@ -563,6 +598,7 @@ int main(void) {
         ON_THREE_MASTERS(a_node_that_comes_back_is_asked_at_once),
         ON_THREE_MASTERS(top_ups_wait_for_room),
         ON_THREE_MASTERS(top_ups_of_a_new_node_wait_for_room),
+        ON_THREE_MASTERS(top_ups_wait_through_renewals),
         ON_NO_MASTERS(who_answers_slowly_is_not_stalled),
     };
 

@@ -1126,13 +1126,24 @@ static void test_the_next_renewal_decides_what_waits_for_room(void **state) {
     assert_int_equal(lease_awaits_room(&rig.lease), 0); /* until its verdict */
     rig_has_room(&rig, 0x18);
     assert_nothing_sent(&rig);
-    rig_votes(&rig, "GGG U"); /* one node was asked, the other had no room again */
-    assert_int_equal(lease_awaits_room(&rig.lease), 0x10);
+    rig_votes(&rig, "GGG U"); /* one node's answer is to come, the other had no room again */
+    assert_int_equal(lease_awaits_room(&rig.lease), 0x18);
     assert_nothing_sent(&rig);
     rig_vote(&rig, 3, REDLOCK_VOTE_MISSING);
-    assert_int_equal(rig.update.top_up, 0x08); /* and not the one whose top-up waits */
-    rig_has_room(&rig, 0x10);
-    assert_int_equal(rig.update.top_up, 0x10);
+    rig_late_votes(&rig);
+    assert_nothing_sent(&rig); /* it keeps its turn among those that wait */
+    rig_has_room(&rig, 0x18);
+    assert_int_equal(rig.update.top_up, 0x18);
+}
+
+static void test_a_node_that_has_the_key_waits_for_no_room(void **state) {
+    (void)state;
+    struct rig rig;
+    hold_without_room(&rig);
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "MGGGM");
+    assert_int_equal(rig.update.top_up, 0x01); /* and not the one whose top-up waits */
+    assert_int_equal(lease_awaits_room(&rig.lease), 0x10);
 }
 
 static void test_room_is_waited_for_after_a_renewal_that_failed(void **state) {
@@ -1142,13 +1153,13 @@ static void test_room_is_waited_for_after_a_renewal_that_failed(void **state) {
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GEEUM");
     assert_true(rig.lease.is_unrenewed);
-    assert_int_equal(lease_awaits_room(&rig.lease), 0x08);
+    assert_int_equal(lease_awaits_room(&rig.lease), 0x18);
     rig.without_memory = true;
     rig_wake_on_time(&rig);
     rig_out_of_memory(&rig); /* no node was asked */
-    assert_int_equal(lease_awaits_room(&rig.lease), 0x08);
-    rig_has_room(&rig, 0x08);
-    assert_int_equal(rig.update.top_up, 0x08);
+    assert_int_equal(lease_awaits_room(&rig.lease), 0x18);
+    rig_has_room(&rig, 0x18);
+    assert_int_equal(rig.update.top_up, 0x18);
 }
 
 static void test_what_is_not_held_waits_for_no_room(void **state) {
@@ -1385,6 +1396,7 @@ int main(void) {
         cmocka_unit_test(test_an_extension_tops_up_for_what_it_asked),
         cmocka_unit_test(test_a_node_is_topped_up_when_it_has_room),
         cmocka_unit_test(test_the_next_renewal_decides_what_waits_for_room),
+        cmocka_unit_test(test_a_node_that_has_the_key_waits_for_no_room),
         cmocka_unit_test(test_room_is_waited_for_after_a_renewal_that_failed),
         cmocka_unit_test(test_what_is_not_held_waits_for_no_room),
         cmocka_unit_test(test_nodes_that_join_get_the_key),
