@@ -111,6 +111,25 @@ def check_fields(code, page, section, struct):
     report(f"redlock(3): {section.lower()}, and their defaults", problems)
 
 
+# Lists have their counts and lengths, and hooks are set by functions of their own.
+UNNAMED = r"node_count|key_length|key_lengths|key_count|allocator|(log|trace|on_lost)(_arg)?"
+
+
+def check_settings(code, sources):
+    """Checks that each field of the options and requests can be set by its name."""
+    with open(os.path.join(sources, "lib/settings.c"), encoding="utf-8") as file:
+        tables = re.findall(r"\w+_fields\[\] = \{(.*?)\n\};", file.read(), re.S)
+    problems = []
+    for table, struct in zip(tables, ["redlock_options", "redlock_request"], strict=True):
+        named = set(re.findall(r'\{"(\w+)", ', table))
+        named |= set(re.findall(r"(?:OPTION|TERM)\((\w+)", table))
+        named |= set(re.findall(r"WORD_OF\(\w+, (\w+)", table))
+        fields = {name for name in fields_of(code, struct) if not re.fullmatch(UNNAMED, name)}
+        problems += [f"{struct}.{name} has no name" for name in sorted(fields - named)]
+        problems += [f"{struct} has no {name}" for name in sorted(named - fields)]
+    report("settings: each field has its name", problems)
+
+
 def check_library(sources):
     code = re.sub(r"[ \t\\]*\n", "\n", without_comments(text_of_headers(sources)))
     with open(os.path.join(sources, "lib/doc/redlock.3"), encoding="utf-8") as file:
@@ -127,6 +146,7 @@ def check_library(sources):
     report("redlock(3): each function is described", missing)
     check_fields(code, page, "Options", "redlock_options")
     check_fields(code, page, "Requests", "redlock_request")
+    check_settings(code, sources)
     statuses = re.findall(r"\bXX\((\w+), -?[0-9]+,", code)
     missing = [name for name in statuses if f"REDLOCK_{name}" not in page]
     report("redlock(3): statuses", missing if statuses else ["none in the headers?"])
