@@ -12,7 +12,7 @@
 #     --sanitize      use AddressSanitizer and UndefinedBehaviorSanitizer
 #     --coverage      with gcc: measure coverage; `sh test/coverage.sh --of FOLDER` prints it
 #     --valgrind      run each test under valgrind
-#     --suite NAME    run only this suite: unit, install, integration, memcheck and cpp (of
+#     --suite NAME    run only this suite: unit, install, integration, memcheck, loops and cpp (of
 #                     integration), sim, worlds (of sim), mutants, model, torture, fuzz, chaos,
 #                     command, mixed (of command), gateway, examples, cases (of examples), docs,
 #                     drawn (worlds). Without --werror builds only what it needs
@@ -80,7 +80,7 @@ if [ "$sanitize$coverage" = yesyes ]; then
     setup="$setup -Dc_args=-fno-sanitize=$unmeasured"
 fi
 
-sh test/install.sh build "${REDLOCK_SERVER:-redis-server}" test
+sh test/install.sh build "${REDLOCK_SERVER:-redis-server}" test loops
 
 # Building mutants takes a while.
 targets=all

@@ -3,8 +3,9 @@
  * it.
  *
  * A redlock_loop runs clients over one descriptor. A program with an event loop of any kind watches
- * redlock_loop_fd for reading, and calls redlock_loop_run(loop, 0) whenever it is readable. A
- * program without one calls redlock_loop_run(loop, -1) again and again.
+ * redlock_loop_fd for reading, and calls redlock_loop_run(loop, 0) whenever it is readable:
+ * redlock/uv.h, redlock/ev.h, redlock/glib.h and redlock/sdevent.h do this for their loops. A
+ * program without a loop calls redlock_loop_run(loop, -1) again and again.
  *
  *     redlock_loop *loop = redlock_loop_pollable();
  *     redlock_client_create_on(loop, &options, &client, &error);

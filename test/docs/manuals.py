@@ -48,8 +48,9 @@ def text_of_headers(sources):
 
 
 def prototypes_of_headers(code):
-    found = re.findall(r"(?:REDLOCK_EXPORT|static inline) ([a-z][^;#{]*?\)) ?[;{]", code)
-    return {squeeze(prototype) for prototype in found}
+    found = re.findall(r"(?:REDLOCK_EXPORT|static inline) ([a-zA-Z][^;#{]*?\)) ?[;{]", code)
+    is_private = re.compile(r"_\(")  # callbacks inside a header
+    return {squeeze(prototype) for prototype in found if not is_private.search(prototype)}
 
 
 def words_of(line):

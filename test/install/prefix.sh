@@ -62,8 +62,8 @@ check_symbols() {
     [ -z "$seen" ] || fail "the shared library exports $seen" || return 1
     seen=$(nm -g --defined-only "$prefix/lib/libredlock.a" | strangers)
     [ -z "$seen" ] || fail "the static library has global $seen" || return 1
-    names=$(find "$source/include" -name '*.h' -exec grep -hv '^static inline' {} + |
-        sed -n 's/^.*[ *]\(redlock_[a-z_]*\)(.*$/\1/p' | grep -v '_cb$' | sort -u)
+    names=$(find "$source/include" -name '*.h' -exec \
+        sed -n 's/^REDLOCK_EXPORT.*[ *]\(redlock_[a-z_]*\)(.*$/\1/p' {} + | sort -u)
     [ -n "$names" ] || fail "no function was found in the headers" || return 1
     for name in $names; do
         nm -D --defined-only "$prefix/lib/libredlock.so" | grep -q " T $name\$" ||

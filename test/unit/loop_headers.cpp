@@ -1,0 +1,2 @@
+/* The same in C++: see loop_headers.c. */
+#include "loop_headers.c"
