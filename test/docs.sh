@@ -14,8 +14,9 @@
 #               sh examples/demo.sh, sh test/run.sh   must be steps of .ci/run
 #               apt-get install                       must name the packages of `build` in test/packages
 #             Other pages: each script, program and option that an `sh` block names exists.
-#   C blocks  "c program" is compiled, linked and run beside three masters; "c fragment" is compiled
-#             and linked inside a function with the variables `client` and `lock`, and the callbacks
+#   C blocks  "c program" is compiled, linked and run beside three masters, unless it includes the
+#             header of an event loop that is not installed; "c fragment" is compiled and linked
+#             inside a function with the variables `client` and `lock`, and the callbacks
 #             on_acquired, on_lost and on_view. A C block must be marked as one of these.
 #   C++ blocks  "cpp fragment" is compiled in C++17, inside a function with the variables `client`,
 #             a redlock::client, and `held`, a redlock::lock; "cpp coroutine" in C++20, inside a
@@ -274,10 +275,29 @@ check_commands() { # PAGE
 
 # --------------------------------------------------------------------------------------- C blocks
 
+# flags_of SOURCE: prints the flags of the event loops whose headers it includes. Returns 1 if one of
+# them is not installed
+flags_of() {
+    sed -n 's|^#include <redlock/\(.*\)\.h>.*|\1|p' "$1" | while read -r header; do
+        case $header in
+        uv) echo -D_GNU_SOURCE && pkg-config --cflags --libs libuv || return 1 ;;
+        ev)
+            # The compiler is a list of words.
+            # shellcheck disable=SC2086
+            echo '#include <ev.h>' | ${CC:-cc} -E - >/dev/null || return 1
+            echo -lev
+            ;;
+        glib) pkg-config --cflags --libs glib-2.0 || return 1 ;;
+        sdevent) pkg-config --cflags --libs libsystemd || return 1 ;;
+        esac
+    done 2>/dev/null
+}
+
 # compile OUTPUT SOURCE: uses the library that README's commands have installed
 compile() {
     flags=$(PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig pkg-config --cflags --libs redlock \
         libevent_core 2>"$work/problems") || return 1
+    flags="$flags $(flags_of "$2")"
     # The flags, and the compiler, are lists of words.
     # shellcheck disable=SC2086
     ${CC:-cc} -std=c11 -Wall -Wextra -Wno-unused -Werror -o "$1" "$2" $flags 2>"$work/problems"
@@ -318,15 +338,22 @@ check_c_blocks() { # PAGE
     blocks_of "$1" c "$work/c"
     number=1
     while [ -f "$work/c/$number" ]; do
+        skipped=
         case $(cat "$work/c/$number.info") in
-        'c program') check_program "$work/c/$number" ;;
+        'c program')
+            if flags_of "$work/c/$number" >/dev/null; then
+                check_program "$work/c/$number"
+            else
+                skipped=' # SKIP its event loop is not installed'
+            fi
+            ;;
         'c fragment')
             wrap_fragment "$work/c/$number" >"$work/block.c"
             compile "$work/block" "$work/block.c" || true
             ;;
         *) problem "mark the block as \`c program\` or \`c fragment\`" ;;
         esac
-        report "C of $1, line $(cat "$work/c/$number.line")"
+        report "C of $1, line $(cat "$work/c/$number.line")$skipped"
         number=$((number + 1))
     done
 }
