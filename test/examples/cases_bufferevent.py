@@ -1,11 +1,19 @@
-"""A server of locks over TCP: each connection is a lock."""
+"""A server of locks over TCP: each connection is a lock.
+
+    cases_bufferevent.py [PROGRAM]
+
+A PROGRAM of examples/servers does the same on another event loop.
+"""
 
 import select
 import signal
+import sys
 
 from program import refuses
 from server import Server
 from stand import Masters, run, until
+
+NAME = (sys.argv[1:] or ["bufferevent"])[0]
 
 
 class Client:
@@ -33,7 +41,7 @@ class Client:
 
 def a_connection_has_its_lock_until_it_ends():
     masters = Masters()
-    servers = [Server("bufferevent", masters) for _ in range(2)]
+    servers = [Server(NAME, masters) for _ in range(2)]
     first = Client(servers[0])
     assert first.has_lock()
     others = [Client(server) for server in servers]
@@ -51,7 +59,7 @@ def a_connection_has_its_lock_until_it_ends():
 
 def a_client_that_breaks_while_it_waits_leaves_the_queue():
     masters = Masters()
-    server = Server("bufferevent", masters)
+    server = Server(NAME, masters)
     first = Client(server)
     assert first.has_lock()
     for _ in range(50):
@@ -65,7 +73,7 @@ def a_client_that_breaks_while_it_waits_leaves_the_queue():
 
 def a_lock_that_is_lost_closes_the_connection():
     masters = Masters()
-    server = Server("bufferevent", masters)
+    server = Server(NAME, masters)
     client = Client(server)
     assert client.has_lock()
     masters.delete("k")
@@ -75,7 +83,7 @@ def a_lock_that_is_lost_closes_the_connection():
 
 
 def lines_that_are_no_key_close_the_connection():
-    server = Server("bufferevent", Masters(1))
+    server = Server(NAME, Masters(1))
     for line in (b"\n", b"x::fence\n", b"x" * 5000, b"a\nb\n" * 1000):
         client = Client(server, line)
         until(lambda c=client: not c.has_lock(), "it is closed")
@@ -85,7 +93,7 @@ def lines_that_are_no_key_close_the_connection():
 
 def a_client_that_says_more_loses_the_lock():
     masters = Masters()
-    server = Server("bufferevent", masters)
+    server = Server(NAME, masters)
     client = Client(server)
     assert client.has_lock()
     client.socket.sendall(b"more\n")
@@ -95,7 +103,7 @@ def a_client_that_says_more_loses_the_lock():
 
 def masters_that_die_close_connections_that_hold_and_others_wait():
     masters = Masters()
-    server = Server("bufferevent", masters)
+    server = Server(NAME, masters)
     holder, waiting = Client(server), None
     assert holder.has_lock()
     waiting = Client(server)
@@ -107,7 +115,7 @@ def masters_that_die_close_connections_that_hold_and_others_wait():
 
 def the_end_of_the_server_is_the_end_of_connections():
     masters = Masters(1)
-    server = Server("bufferevent", masters)
+    server = Server(NAME, masters)
     clients = [Client(server) for _ in range(3)]
     idle = server.dial()
     until(lambda: any(c.is_answered() for c in clients), "one of them has it")
@@ -121,7 +129,7 @@ def the_end_of_the_server_is_the_end_of_connections():
 
 def connections_break_while_the_server_drains():
     masters = Masters()
-    server = Server("bufferevent", masters)
+    server = Server(NAME, masters)
     clients = [Client(server, b"k%d\n" % (i // 2)) for i in range(200)]
     until(lambda: sum(c.is_answered() for c in clients) == 100, "half of them have a lock")
     masters.order("stop", 0)  # the drain waits for this
@@ -134,10 +142,10 @@ def connections_break_while_the_server_drains():
 
 
 def mistakes_are_reported():
-    refuses("bufferevent", word="usage")
-    refuses("bufferevent", "0", "localhost", word="nodes[0]")
-    server = Server("bufferevent", Masters(1))
-    refuses("bufferevent", str(server.port), "redis://127.0.0.1:1", word="free port")
+    refuses(NAME, word="usage")
+    refuses(NAME, "0", "localhost", word="nodes[0]")
+    server = Server(NAME, Masters(1))
+    refuses(NAME, str(server.port), "redis://127.0.0.1:1", word="free port")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A program of examples/cases, run by a test."""
+"""A program of examples/cases, run by a test; of another folder, with the path from there."""
 
 import os
 import signal
