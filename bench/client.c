@@ -19,6 +19,12 @@ static void take_for_durable(char (*texts)[URI_SIZE], const char **uris, const c
 
 redlock_client *client_create(struct event_base *base, const char *const *nodes, size_t node_count,
                               redlock_options options) {
+    return client_create_on(NULL, base, nodes, node_count, options);
+}
+
+redlock_client *client_create_on(redlock_loop *loop, struct event_base *base,
+                                 const char *const *nodes, size_t node_count,
+                                 redlock_options options) {
     char texts[REDLOCK_MAX_NODES][URI_SIZE];
     const char *uris[REDLOCK_MAX_NODES];
     redlock_client *client;
@@ -28,7 +34,8 @@ redlock_client *client_create(struct event_base *base, const char *const *nodes,
     options.nodes = uris;
     options.node_count = node_count;
     options.name = "redlock-bench";
-    if (redlock_client_create(base, &options, &client, &error) != REDLOCK_OK) {
+    if ((loop != NULL ? redlock_client_create_on(loop, &options, &client, &error)
+                      : redlock_client_create(base, &options, &client, &error)) != REDLOCK_OK) {
         fprintf(stderr, "redlock-bench: %s\n", naming_by_options(error.message));
         return NULL;
     }

@@ -2,7 +2,7 @@
 #ifndef BENCH_CLIENT_H
 #define BENCH_CLIENT_H
 
-#include <redlock.h>
+#include <redlock/loop.h>
 #include <stdio.h>
 
 /*
@@ -12,6 +12,11 @@
  */
 redlock_client *client_create(struct event_base *base, const char *const *nodes, size_t node_count,
                               redlock_options options);
+
+/* Does the same on a loop of the library, unless `loop` is NULL. */
+redlock_client *client_create_on(redlock_loop *loop, struct event_base *base,
+                                 const char *const *nodes, size_t node_count,
+                                 redlock_options options);
 
 /*
  * Returns whether all nodes are connected. If not, writes to `complaints` which are not, and why.

@@ -6,7 +6,7 @@
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
-#include <redlock.h>
+#include <redlock/loop.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +19,7 @@ struct load;
 
 struct load_settings {
     struct event_base *base;
+    redlock_loop *loop;       /* of the library; NULL: `base` */
     const char *const *nodes; /* URIs */
     size_t node_count;
     size_t slot_count; /* number of concurrent locks */

@@ -106,6 +106,7 @@ static int cycle_and_report(struct event_base *base, const struct options *optio
         .ttl_ms = options->ttl_ms,
         .fenced = options->fenced,
         .mode = options->mode,
+        .loop = options->loop,
     };
     struct keys *keys = NULL;
     struct measure_result result;

@@ -5,6 +5,7 @@
 #include "crew.h"
 #include "cycles.h"
 #include "naming.h"
+#include "outer.h"
 #include "servers.h"
 
 #include <event2/event.h>
@@ -18,12 +19,15 @@
 #define READY_LIMIT_S 5.0
 #define WARM_UP_S 0.2
 #define DRAIN_LIMIT_S 5.0
+#define TIMERS_NS UINT64_C(5000000)
 #define CYCLES_LIMIT_S 3600.0 /* when a number of cycles ends the stretch */
 
 enum phase { CONNECTING, WARMING_UP, MEASURING, DRAINING, CLOSING, CLOSED };
 
 struct measure {
     struct event_base *base;
+    void *outer;        /* the loop of --loop; NULL: none */
+    redlock_loop *loop; /* attached to it */
     const struct load_kind *kind;
     struct load *load;
     struct cycles *cycles;
@@ -160,12 +164,38 @@ static void on_phase_timer(evutil_socket_t fd, short what, void *arg) {
 
 /* -------------------------------------------------------------------------------------- the run */
 
+/*
+ * Runs the library on its own loop, and beside it, now and then, the timers of the benchmark and
+ * its signals: the end of a phase may come 5 ms late, which the length of the stretch has.
+ */
+static void dispatch_outer(struct measure *measure) {
+    uint64_t served_ns = 0;
+
+    while (measure->phase != CLOSED) {
+        uint64_t now = clock_now_ns();
+
+        if (now - served_ns >= TIMERS_NS) {
+            served_ns = now;
+            event_base_loop(measure->base, EVLOOP_NONBLOCK);
+        }
+        measure->settings->loop->turn(measure->outer);
+    }
+}
+
+static int dispatch(struct measure *measure) {
+    if (measure->outer == NULL) {
+        return event_base_dispatch(measure->base);
+    }
+    dispatch_outer(measure);
+    return 0;
+}
+
 static int run(struct measure *measure, struct measure_result *result) {
     const struct cycles_counts *counts = cycles_counts(measure->cycles);
     double duration_s;
 
     enter(measure, CONNECTING, READY_POLL_S);
-    if (event_base_dispatch(measure->base) < 0) {
+    if (dispatch(measure) < 0) {
         fputs("redlock-bench: the event loop failed\n", stderr);
         return -1;
     }
@@ -196,6 +226,7 @@ static struct load *create_load(struct measure *measure) {
     const struct measure_settings *settings = measure->settings;
     const struct load_settings load = {
         .base = measure->base,
+        .loop = measure->loop,
         .nodes = settings->nodes,
         .node_count = settings->node_count,
         .slot_count = settings->in_flight,
@@ -233,6 +264,13 @@ int measure_run(struct event_base *base, const struct load_kind *kind,
     struct measure measure = {.base = base, .kind = kind, .settings = settings};
     int outcome = -1;
 
+    if (settings->loop != NULL) {
+        measure.outer = settings->loop->create(&measure.loop);
+        if (measure.loop == NULL) {
+            fprintf(stderr, "redlock-bench: cannot make a loop of %s\n", settings->loop->library);
+            exit(EXIT_FAILURE);
+        }
+    }
     measure.phase_timer = clock_timer(base, on_phase_timer, &measure);
     measure.cycles = create_cycles(&measure);
     measure.load = create_load(&measure);
@@ -244,5 +282,8 @@ int measure_run(struct event_base *base, const struct load_kind *kind,
     }
     cycles_destroy(measure.cycles);
     event_free(measure.phase_timer);
+    if (measure.outer != NULL) {
+        settings->loop->destroy(measure.outer);
+    }
     return outcome;
 }

@@ -27,8 +27,9 @@ struct measure_settings {
     uint64_t ttl_ms;
     bool fenced;
     redlock_mode mode;
-    const struct keys *keys; /* NULL: each slot has a key of its own */
-    uint64_t cycles;         /* cycles to run, without warm-up; 0: `duration_s` counts */
+    const struct outer_kind *loop; /* NULL: libevent */
+    const struct keys *keys;       /* NULL: each slot has a key of its own */
+    uint64_t cycles;               /* cycles to run, without warm-up; 0: `duration_s` counts */
     double duration_s;
     const struct servers *servers; /* masters; NULL: others, of unknown CPU time */
 

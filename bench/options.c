@@ -2,6 +2,7 @@
 
 #include "memory.h"
 #include "options_check.h"
+#include "outer.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -76,6 +77,9 @@ static const char help[] =
     "  --fenced          they have fences\n"
     "  --mode MODE       exclusive (default), reader or writer\n"
     "  --threads T       T threads, each with a loop, a client and --in-flight locks of its own\n"
+    "  --loop LOOP       run the library on uv (libuv), ev (libev), glib, sd (sd-event) or epoll, "
+    "in\n"
+    "                    place of libevent\n"
     "  --cycles N        run N cycles, failed ones included, without warming up, in\n"
     "                    place of --duration\n"
     "  --floor [KIND]    for comparison: stock (default), the same commands through plain\n"
@@ -122,6 +126,7 @@ static const struct option known[] = {
     {"mode", required_argument, NULL, 'M'},
     {"threads", required_argument, NULL, 'T'},
     {"floor", optional_argument, NULL, 'f'},
+    {"loop", required_argument, NULL, 'O'},
     {"held", required_argument, NULL, 'H'},
     {"ttl", required_argument, NULL, 't'},
     {"busy", required_argument, NULL, 'b'},
@@ -223,6 +228,18 @@ static enum options_load parse_floor(const char *text) {
         options_refuse("--floor: \"%s\" is neither stock nor epoll", text);
     }
     return LOAD_EPOLL;
+}
+
+static const struct outer_kind *parse_loop(const char *text) {
+    const struct outer_kind *kind = outer_find(text);
+
+    if (kind == NULL) {
+        options_refuse("--loop: \"%s\" is neither uv, ev, glib, sd nor epoll", text);
+    }
+    if (!kind->is_built) {
+        options_refuse("--loop %s: redlock-bench was built without %s", text, kind->library);
+    }
+    return kind;
 }
 
 static redlock_mode parse_mode(const char *text) {
@@ -406,6 +423,9 @@ static bool parse_cycles_option(struct options *options, int option, int argc, c
         return true;
     case 'M':
         options->mode = parse_mode(optarg);
+        return true;
+    case 'O':
+        options->loop = parse_loop(optarg);
         return true;
     case 'T':
         options->threads = parse_count("--threads", optarg, MAX_THREADS);

@@ -38,8 +38,9 @@ struct options {
     size_t rate; /* cycles per second, of each client in a fleet; 0: closed loop */
     redlock_mode mode;
     size_t threads;
-    struct keys_spec spread; /* distribution of the cycles' keys */
-    const char *spread_text; /* as given; NULL: not given */
+    const struct outer_kind *loop; /* NULL: libevent */
+    struct keys_spec spread;       /* distribution of the cycles' keys */
+    const char *spread_text;       /* as given; NULL: not given */
 
     size_t mixed; /* number of clients that wait beside the cycles; 0: another mode */
 

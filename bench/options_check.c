@@ -61,6 +61,7 @@ void options_check_uses(const struct options *options) {
         {"--mode", options->mode != REDLOCK_EXCLUSIVE, CYCLES},
         {"--threads", options->threads > 0, CYCLES},
         {"--floor", options->load != LOAD_REDLOCK, CYCLES},
+        {"--loop", options->loop != NULL, CYCLES},
         {"--rtt, --jitter or --late", options->relayed, CYCLES | HELD | CONTEND},
         {"--held", options->held > 0, HELD},
         {"--busy", options->busy_ms > 0, HELD},
@@ -137,6 +138,11 @@ static void check_plain(const struct options *options, const char *option) {
 static void check_cycles(const struct options *options) {
     if (options->load != LOAD_REDLOCK) {
         check_plain(options, "--floor");
+    }
+    if (options->loop != NULL) { /* the benchmark's own timers are too coarse beside it */
+        refuse_both("--rate", "--loop", options->rate > 0);
+        refuse_both("--hold-us", "--loop", options->hold_us > 0);
+        refuse_both("--floor", "--loop", options->load != LOAD_REDLOCK);
     }
     if (options->null_masters) {
         check_plain(options, "--null-masters");

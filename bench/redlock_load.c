@@ -55,7 +55,8 @@ static struct load *create(const struct load_settings *settings) {
     if (options.max_ttl_ms < settings->ttl_ms) {
         options.max_ttl_ms = settings->ttl_ms;
     }
-    load->client = client_create(settings->base, settings->nodes, settings->node_count, options);
+    load->client = client_create_on(settings->loop, settings->base, settings->nodes,
+                                    settings->node_count, options);
     if (load->client == NULL) {
         free(load);
         return NULL;

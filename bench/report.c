@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include "masters.h"
+#include "outer.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -91,13 +92,14 @@ static json_t *cycles_setting_to_json(const char *kind, const struct options *op
                                         [REDLOCK_READER] = "reader",
                                         [REDLOCK_WRITER] = "writer"};
 
-    return json_pack("{s:s, s:I, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:b, s:s}", "kind", kind,
+    return json_pack("{s:s, s:I, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:b, s:s, s:s}", "kind", kind,
                      "nodes", (json_int_t)settings->node_count, "null_masters",
                      options->null_masters, "in_flight", (json_int_t)settings->in_flight, "threads",
                      (json_int_t)options->threads, "rate", (json_int_t)options->rate, "keys",
                      options->spread_text != NULL ? options->spread_text : "unique", "hold_us",
                      (json_int_t)settings->hold_us, "ttl_ms", (json_int_t)settings->ttl_ms,
-                     "fenced", settings->fenced, "mode", modes[settings->mode]);
+                     "fenced", settings->fenced, "mode", modes[settings->mode], "loop",
+                     options->loop != NULL ? options->loop->name : "libevent");
 }
 
 /* Returns the number of failures for each status that occurred. */

@@ -24,6 +24,28 @@ static void test_a_number_of_cycles_is_run(void **state) {
     check_cycles("--spawn 3 --cycles 500 --floor epoll --json", "epoll");
 }
 
+/* Each loop that the benchmark was built with, which its message names otherwise. */
+static void test_the_library_runs_on_other_loops(void **state) {
+    static const char *const loops[] = {"uv", "ev", "glib", "sd", "epoll"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(loops) / sizeof(loops[0]); i++) {
+        char arguments[128];
+        char output[BENCH_OUTPUT_SIZE];
+
+        snprintf(arguments, sizeof(arguments), "--spawn 3 --cycles 500 --json --loop %s", loops[i]);
+        if (bench_run(arguments, output) == 2) {
+            assert_non_null(strstr(output, "redlock-bench was built without "));
+        } else {
+            check_cycles(arguments, "redlock");
+        }
+    }
+    json_t *object = bench_measure("--spawn 3 --threads 2 --duration 0.2 --json --loop epoll");
+    assert_string_equal(json_string_value(json_object_get(object, "loop")), "epoll");
+    assert_int_equal(bench_integer(object, "errors"), 0);
+    json_decref(object);
+}
+
 static void test_null_masters_grant_everything(void **state) {
     (void)state;
     check_cycles("--spawn 5 --null-masters --cycles 500 --json", "redlock");
@@ -251,6 +273,11 @@ static void test_options_that_do_not_go_together_are_named(void **state) {
         {"--spawn 3 --cycles 10 --duration 3", "--cycles does not go with --duration"},
         {"--spawn 3 --contend --cycles 10", "--cycles does not go with --contend"},
         {"--spawn 3 --floor fast", "--floor: \"fast\" is neither stock nor epoll"},
+        {"--spawn 3 --loop select", "--loop: \"select\" is neither uv, ev, glib, sd nor epoll"},
+        {"--spawn 3 --loop epoll --floor", "--floor does not go with --loop"},
+        {"--spawn 3 --loop epoll --rate 10", "--rate does not go with --loop"},
+        {"--spawn 3 --loop epoll --hold-us 10", "--hold-us does not go with --loop"},
+        {"--spawn 3 --loop epoll --contend", "--loop does not go with --contend"},
         {"--spawn 3 --held 10 --null-masters", "--null-masters does not go with --held"},
         {"--nodes redis://127.0.0.1 --null-masters", "--null-masters goes with --spawn"},
         {"--spawn 3 --cycles 10 --threads 2", "--cycles does not go with --threads"},
@@ -286,6 +313,7 @@ static void test_options_that_do_not_go_together_are_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_number_of_cycles_is_run),
+        cmocka_unit_test(test_the_library_runs_on_other_loops),
         cmocka_unit_test(test_null_masters_grant_everything),
         cmocka_unit_test(test_a_relay_adds_round_trips),
         cmocka_unit_test(test_the_delays_are_among_the_settings),
