@@ -405,6 +405,10 @@ redlock_status redlock_client_create_on(redlock_loop *loop, const redlock_option
     return create_client(loop, &checked, client, error);
 }
 
+void client_mirror(redlock_client *client, const struct mirror *mirror) {
+    client->context.mirror = *mirror;
+}
+
 /* ---- requests, and the state of a client ---- */
 
 static redlock_status refuse_call(redlock_client *client, redlock_status status, const char *why) {

@@ -1,4 +1,4 @@
-/* The creation of handles; the calls on a handle are declared in redlock.h. */
+/* The creation of handles, and their mirror; the calls on a handle are declared in redlock.h. */
 #ifndef REDLOCK_HANDLE_H
 #define REDLOCK_HANDLE_H
 
@@ -12,5 +12,8 @@
  */
 redlock_status handle_acquire(struct locks *locks, const redlock_request *request,
                               redlock_cb *on_acquired, void *arg, redlock_lock **handle);
+
+/* Mirrors the locks of a client from now on; it has none yet. */
+void client_mirror(redlock_client *client, const struct mirror *mirror);
 
 #endif

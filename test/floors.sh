@@ -2,6 +2,7 @@
 # Checks that each file of the library uses only its own floor and those below:
 #
 #     lib/base < lib/core, lib/wire < lib/io < lib/node < lib/round < lib/lock < lib
+#         < lib/threads
 #
 # that no files include each other in a circle (a .c file and its header count as one), and that only
 # lib/io uses outside libraries. base, core and wire are pure: the standard headers that they may
@@ -47,6 +48,7 @@ check_sources() {
             below["round"] = below["node"] " round"
             below["lock"] = below["round"] " lock"
             below["face"] = below["lock"] " face"
+            below["threads"] = below["face"] " threads"
             pure = "assert ctype errno float inttypes limits math stdarg stdbool stddef stdint " \
                 "stdio stdlib string strings sys/queue redlock"
             for (i = 1; i < ARGC; i++) {

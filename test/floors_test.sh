@@ -34,6 +34,8 @@ check 'a circle by way of a third file' lib/base/text.h '#include "base/log.h"' 
     'lib/base/text: part of a circle'
 check 'a floor above' lib/round/operation.c '#include "lock/locks.h"' \
     'lib/round/operation.c: round must not include "lock/locks.h"'
+check 'the floor of threads' lib/client.c '#include "threads/mt.h"' \
+    'lib/client.c: face must not include "threads/mt.h"'
 check 'an outside library' lib/lock/lock.c '#include <event2/event.h>' \
     'lib/lock/lock.c: only lib/io may include <event2/event.h>'
 check 'a pure floor' lib/core/round.c '#include <unistd.h>' \

@@ -75,6 +75,18 @@ static void undo_and_send(redlock_lock *lock, const struct lease_update *update,
     }
 }
 
+/*
+ * Copies the end of the lock's validity, for a client that has a mirror (node/context.h). Not
+ * inlined, to keep it out of the common path.
+ */
+static __attribute__((noinline)) void mirror_validity(const redlock_lock *lock,
+                                                      const struct mirror *mirror) {
+    if (lock->on_ended.call == mirror->on_lost) {
+        bool is_held = lease_is_held(&lock->lease);
+        mirror->set_end(lock->on_ended.arg, is_held ? lock->lease.holding.validity_end : 0);
+    }
+}
+
 /* Returns whether an update is a release that leaves the key at the nodes for a time. */
 static bool stays(const redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     return update->send && update->round == ROUND_RELEASE && now < lock->lease.holding.stay_until;
@@ -104,6 +116,10 @@ void lock_carry_out(redlock_lock *lock, const struct lease_update *update, enum 
             lock->operation->unwatched = lock->operation->foreign;
         }
         locks_raise(lock, LOCK_UNWATCHED); /* likewise, and after the top-up */
+    }
+    const struct mirror *mirror = &lock->locks->context->mirror;
+    if (mirror->on_lost != NULL) {
+        mirror_validity(lock, mirror);
     }
     lock_set_alarm(lock);
     locks_refile(lock);

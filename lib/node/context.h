@@ -24,6 +24,19 @@
 
 struct tls;
 
+/*
+ * A copy of the validities of locks, for threads that may not look at the locks themselves. Locks
+ * whose on_lost is this one, and not called yet, are copied.
+ */
+struct mirror {
+    redlock_cb *on_lost; /* NULL: no lock is copied */
+    /*
+     * Takes the instant at which the validity ends, after each event that may have changed it; 0:
+     * the lock is not held. `arg` is that of on_lost.
+     */
+    void (*set_end)(void *arg, uint64_t end);
+};
+
 struct context {
     redlock_allocator allocator;
     redlock_options options; /* numbers only: the pointers are NULL */
@@ -58,6 +71,7 @@ struct context {
     bool is_closing; /* no new request is accepted */
     bool is_closed;  /* on_closed is being called: no other callback follows */
 
+    struct mirror mirror;  /* of the locks' validities */
     unsigned generation;   /* of the process that created the client (io/fork.h) */
     redlock_error refusal; /* the error of the last refused call */
 };

@@ -9,7 +9,7 @@
 #define NANOS_PER_SECOND 1000000000
 #define CLOCKS 16 /* the ids of clocks are smaller */
 
-static uint64_t passed_ms;
+static _Atomic uint64_t passed_ms; /* a thread of the library reads it as well */
 static time_t wall_offset;
 static time_t suspended;
 static bool is_stopped;

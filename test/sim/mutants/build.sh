@@ -33,9 +33,10 @@ case $changed in
     ;;
 esac
 case $changed in
-*.h*) # and all sources that include it, except the outside, which the simulator replaces
-    changed=$(cd "$folder" && find lib -name '*.[ch]' ! -path 'lib/io/*.c' -exec \
-        awk -v changed="$changed" -f "$here/includers.awk" {} +)
+*.h*) # and all sources that include it, except those that the simulator replaces or does not have
+    changed=$(cd "$folder" &&
+        find lib -name '*.[ch]' ! -path 'lib/io/*.c' ! -path 'lib/threads/*' -exec \
+            awk -v changed="$changed" -f "$here/includers.awk" {} +)
     ;;
 esac
 
