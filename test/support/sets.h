@@ -12,6 +12,7 @@
 struct member {
     char name[SET_NAME_MAX];
     size_t length;
+    uint32_t hash; /* of the name */
     int64_t score;
 };
 
