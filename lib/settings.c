@@ -3,6 +3,7 @@
  * field's type, and stores it. Texts, and the arrays of a list, belong to the struct.
  */
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -280,19 +281,16 @@ static redlock_status set_word(const struct place *place, const char *value, red
     return refuse(place, value, wanted, error);
 }
 
+/* Copies a value of `length` bytes; 0: a C string. */
 static char *copy(const char *value, size_t length) {
-    char *text = malloc(length + 1);
-    if (text != NULL) {
-        memcpy(text, value, length);
-        text[length] = '\0';
-    }
-    return text;
+    const redlock_allocator libc = memory_allocator(NULL);
+    return memory_copy(&libc, value, length != 0 ? length : strlen(value));
 }
 
 static redlock_status set_text(const struct place *place, const char *value, size_t length,
                                redlock_error *error) {
     char **owned = &place->owned->texts[place->field - place->fields];
-    char *text = copy(value, length != 0 ? length : strlen(value));
+    char *text = copy(value, length);
     if (text == NULL) {
         return error_set(error, REDLOCK_ENOMEM, "%s: out of memory", place->field->name);
     }
@@ -334,7 +332,7 @@ static void store_list(const struct place *place) {
 static redlock_status add_entry(const struct place *place, const char *value, size_t length,
                                 redlock_error *error) {
     struct owned *owned = place->owned;
-    char *text = copy(value, length != 0 ? length : strlen(value));
+    char *text = copy(value, length);
     /* The struct points to arrays that realloc may have moved, also when the text is missing. */
     bool has_room = grow_list(owned);
     if (text != NULL && has_room) {
