@@ -9,6 +9,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <event2/event.h>
 #include <redlock/coroutines.hpp>
 
 using namespace std::chrono_literals;

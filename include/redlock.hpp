@@ -26,230 +26,26 @@
 #define REDLOCK_HPP
 
 #include "redlock.h"
+#include "redlock/loop.h"
+#include "redlock/options.hpp"
+#include "redlock/status.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <event2/event.h>
 #include <exception>
 #include <functional>
 #include <new>
 #include <optional>
-#include <ratio>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace redlock {
 
-/* ------------------------------------------------------------------------------------- statuses */
-
-/* The statuses of redlock.h. Converts to std::error_code; status::ok is no error. */
-enum class status : int {
-    ok = REDLOCK_OK,
-    invalid = REDLOCK_EINVAL,
-    no_memory = REDLOCK_ENOMEM,
-    held = REDLOCK_EHELD,
-    no_quorum = REDLOCK_ENOQUORUM,
-    expired = REDLOCK_EEXPIRED,
-    lost = REDLOCK_ELOST,
-    canceled = REDLOCK_ECANCELED,
-    closed = REDLOCK_ECLOSED,
-    busy = REDLOCK_EBUSY,
-    system = REDLOCK_ESYSTEM,
-    no_access = REDLOCK_EACCESS
-};
-
-/* Returns one sentence for `code`. Static storage. */
-inline const char *message(status code) noexcept {
-    return redlock_strerror(static_cast<redlock_status>(code));
-}
-
-/* Returns the name of `code`, such as "REDLOCK_EHELD". Static storage. */
-inline const char *name(status code) noexcept {
-    return redlock_status_name(static_cast<redlock_status>(code));
-}
-
-/* Returns whether a request that ended with `code` may succeed later. */
-inline bool is_retryable(status code) noexcept {
-    return redlock_is_retryable(static_cast<redlock_status>(code));
-}
-
-/* Returns the category "redlock" of std::error_code. */
-inline const std::error_category &category() noexcept {
-    struct category_of_statuses final : std::error_category {
-        const char *name() const noexcept override {
-            return "redlock";
-        }
-        std::string message(int code) const override {
-            return redlock_strerror(static_cast<redlock_status>(code));
-        }
-    };
-    static const category_of_statuses instance;
-    return instance;
-}
-
-inline std::error_code make_error_code(status code) noexcept {
-    return {static_cast<int>(code), category()};
-}
-
-/* A refusal, explained: client::create. */
-struct error {
-    status code = status::ok;
-    std::string message{}; /* one sentence that names the option at fault */
-};
-
-/* Returns the version of the running library, "major.minor.patch". Static storage. */
-inline const char *version() noexcept {
-    return redlock_version();
-}
-
-/* ------------------------------------------------------------------------------------ durations */
-
-/*
- * A duration in whole milliseconds; others do not compile (use std::chrono::ceil). One beyond 64
- * bits is `forever`; as a TTL it is refused. Negative durations are refused.
- */
-class duration {
-  public:
-    constexpr duration() noexcept = default;
-
-    template <class Rep, class Period,
-              class = std::enable_if_t<std::is_integral_v<Rep> &&
-                                       std::ratio_divide<Period, std::milli>::den == 1>>
-    constexpr duration(std::chrono::duration<Rep, Period> length) noexcept
-        : is_negative_(length < length.zero()) {
-        constexpr auto factor =
-            static_cast<std::uint64_t>(std::ratio_divide<Period, std::milli>::num);
-        const auto count = is_negative_ ? 0 : static_cast<std::uint64_t>(length.count());
-        ms_ = count > UINT64_MAX / factor ? UINT64_MAX : count * factor;
-    }
-
-    constexpr std::uint64_t ms() const noexcept {
-        return ms_;
-    }
-    constexpr bool is_negative() const noexcept {
-        return is_negative_;
-    }
-
-  private:
-    std::uint64_t ms_ = 0;
-    bool is_negative_ = false;
-};
-
-/* Value of request::wait: no limit. */
-inline constexpr duration forever = std::chrono::hours::max();
-
-namespace detail {
-
-inline constexpr redlock_options options_init = REDLOCK_OPTIONS_INIT;
-inline constexpr redlock_request request_init = REDLOCK_REQUEST_INIT;
-
-/* Returns a default of redlock.h as a duration. */
-constexpr duration ms(std::uint64_t count) noexcept {
-    return std::chrono::duration<std::uint64_t, std::milli>(count);
-}
-
-/* Returns milliseconds of the library, limited to the range. */
-constexpr std::chrono::milliseconds chrono_ms(std::uint64_t count) noexcept {
-    using std::chrono::milliseconds;
-    constexpr auto most = static_cast<std::uint64_t>(milliseconds::max().count());
-    return milliseconds(static_cast<milliseconds::rep>(count < most ? count : most));
-}
-
-} // namespace detail
-
 /* --------------------------------------------------------------------------------------- client */
-
-enum class log_level {
-    debug = REDLOCK_LOG_DEBUG,
-    info = REDLOCK_LOG_INFO,
-    warn = REDLOCK_LOG_WARN,
-    error = REDLOCK_LOG_ERROR
-};
-
-enum class guards {
-    on = REDLOCK_GUARDS_ON,
-    lenient = REDLOCK_GUARDS_LENIENT,
-    off = REDLOCK_GUARDS_OFF
-};
-
-enum class handover { push = REDLOCK_HANDOVER_PUSH, confirm = REDLOCK_HANDOVER_CONFIRM };
-
-enum class mode { exclusive = REDLOCK_EXCLUSIVE, reader = REDLOCK_READER, writer = REDLOCK_WRITER };
-
-/*
- * Options of a client: the fields of redlock_options without units, with the same defaults. An
- * empty string is none; one with a NUL byte is refused.
- */
-struct options {
-    std::vector<std::string> nodes{}; /* URIs of the independent masters */
-    duration node_timeout = detail::ms(detail::options_init.node_timeout_ms);
-    duration stall_timeout = detail::ms(detail::options_init.stall_timeout_ms);
-    duration max_ttl = detail::ms(detail::options_init.max_ttl_ms);
-    double drift = detail::options_init.drift;
-    duration retry_delay = detail::ms(detail::options_init.retry_delay_ms);
-    duration retry_delay_max = detail::ms(detail::options_init.retry_delay_max_ms);
-    duration reconnect_delay = detail::ms(detail::options_init.reconnect_delay_ms);
-    duration reconnect_delay_max = detail::ms(detail::options_init.reconnect_delay_max_ms);
-    std::uint32_t max_commands = detail::options_init.max_commands;
-    std::size_t max_bytes = detail::options_init.max_bytes;
-    std::string name = detail::options_init.name;
-    redlock::log_level log_level = static_cast<redlock::log_level>(detail::options_init.log_level);
-    const redlock_allocator *allocator = nullptr; /* of the library; not of this header */
-    redlock::guards guards = static_cast<redlock::guards>(detail::options_init.guards);
-    std::string tls_ca_file{};
-    std::string tls_ca_path{};
-    std::string tls_cert_file{};
-    std::string tls_key_file{};
-    duration fence_idle = detail::ms(detail::options_init.fence_idle_ms);
-    std::string owner{};
-    duration close_timeout = detail::ms(detail::options_init.close_timeout_ms);
-    redlock::handover handover = static_cast<redlock::handover>(detail::options_init.handover);
-    std::uint32_t max_local_handoffs = detail::options_init.max_local_handoffs;
-    std::uint32_t max_unsent = detail::options_init.max_unsent;
-    duration idle_close = detail::ms(detail::options_init.idle_close_ms);
-
-    /* Hooks, called until the client is closed. Their arguments are valid during the call. */
-    std::function<void(redlock::log_level level, std::string_view line)> log{};
-    std::function<void(const redlock_event &event)> trace{};
-
-    /*
-     * Receives each exception that left a callable, hook or task: see client::rethrow. Must not
-     * throw.
-     */
-    std::function<void(std::exception_ptr exception)> on_exception{};
-};
-
-/* One acquisition: redlock_request, with the same defaults. */
-struct request {
-    std::string_view key{};
-    duration ttl = detail::ms(detail::request_init.ttl_ms);
-    duration wait{}; /* `forever`: no limit */
-    std::uint32_t retries = 0;
-    duration min_validity{};
-    bool watchdog = false;
-    duration max_hold{};
-    bool fenced = false;
-    std::vector<std::string_view> keys{}; /* of a lock of several keys, instead of `key` */
-    duration min_hold{};
-    duration lock_delay{};
-    std::uint32_t wait_replicas = 0;
-    std::uint32_t permits = 0;
-    redlock::mode mode = redlock::mode::exclusive;
-    bool watch_key = false;
-};
-
-/*
- * A callable for the loss of a lock, passed beside a request: redlock_request.on_lost. Called with
- * an outcome or its status, unless the handle was released or destroyed.
- */
-template <class F> struct on_lost { F call; };
-template <class F> on_lost(F) -> on_lost<F>;
 
 /* State of one node: redlock_node_info, copied. */
 struct node_info {
@@ -341,25 +137,6 @@ class outcome {
 
 namespace detail {
 
-/* Ends the program as an uncaught exception does, with its message. */
-[[noreturn]] inline void die(const std::exception_ptr &exception) noexcept {
-    std::rethrow_exception(exception);
-}
-
-/* Calls `f`, and returns the exception that left it, or none. */
-template <class F> std::exception_ptr caught(F &&f) noexcept {
-#if defined(__cpp_exceptions)
-    try {
-        f();
-    } catch (...) {
-        return std::current_exception();
-    }
-#else
-    f();
-#endif
-    return nullptr;
-}
-
 /* A pointer to an object that is deleted with its last user. */
 template <class T> class counted {
   public:
@@ -408,13 +185,16 @@ template <class T> class counted {
     T *object_ = nullptr;
 };
 
+extern "C" int event_base_loopbreak(event_base *base); /* of libevent: its header is not needed */
+
 struct tenure;
 
 /* The state that all objects of a client refer to, and the library until it is closed. */
 struct core {
     std::size_t users = 0;
     redlock_client *client = nullptr; /* NULL once it is closed */
-    event_base *base = nullptr;
+    void (*break_loop)(void *loop) = nullptr;
+    void *loop = nullptr;
     bool is_closing = false;       /* locks can only be released or canceled */
     bool is_owned = true;          /* the client object exists, and can rethrow */
     const char *refusal = nullptr; /* why this header refused the last call; NULL: the library */
@@ -434,7 +214,7 @@ struct core {
             if (exception == nullptr) {
                 exception = std::move(thrown);
             }
-            event_base_loopbreak(base);
+            break_loop(loop);
         }
     }
 
@@ -446,7 +226,7 @@ struct core {
         if (std::exception_ptr thrown = caught(f)) {
             take(std::move(thrown));
         } else if (exception != nullptr) {
-            event_base_loopbreak(base);
+            break_loop(loop);
         }
     }
 
@@ -638,16 +418,6 @@ inline void on_closed(void *arg) noexcept {
     closed(home);
 }
 
-inline void on_log(redlock_log_level level, const char *line, void *arg) noexcept {
-    auto *home = static_cast<core *>(arg);
-    home->guard([&] { home->log(static_cast<redlock::log_level>(level), line); });
-}
-
-inline void on_event(const redlock_event *event, void *arg) noexcept {
-    auto *home = static_cast<core *>(arg);
-    home->guard([&] { home->trace(*event); });
-}
-
 inline void on_text(const char *text, std::size_t length, void *arg) noexcept {
     (*static_cast<std::function<void(std::string_view)> *>(arg))({text, length});
 }
@@ -690,34 +460,6 @@ inline view copy(redlock_status code, const redlock_view *found) {
                                 node.queue_length});
     }
     return copied;
-}
-
-/* Returns a text that is a C string when its length is 0. */
-inline const char *bytes(std::string_view text) noexcept {
-    return text.empty() ? "" : text.data();
-}
-
-inline const char *or_null(const std::string &text) noexcept {
-    return text.empty() ? nullptr : text.c_str();
-}
-
-/* Returns whether a text has a NUL byte, and cannot be a C string. */
-inline bool has_nul(const std::vector<std::string> &texts) noexcept {
-    for (const std::string &text : texts) {
-        if (text.find('\0') != std::string::npos) {
-            return true;
-        }
-    }
-    return false;
-}
-
-inline std::vector<const char *> pointers(const std::vector<std::string> &texts) {
-    std::vector<const char *> copies;
-    copies.reserve(texts.size());
-    for (const std::string &text : texts) {
-        copies.push_back(text.c_str());
-    }
-    return copies;
 }
 
 /* Return functions that begin a request with the block of its call. */
@@ -1102,6 +844,9 @@ class client {
     /* Creates a client on `base`: redlock_client_create. Empty when refused: see `why`. */
     static client create(event_base *base, const options &chosen, error *why = nullptr);
 
+    /* Creates a client on a loop of redlock/loop.h, likewise: redlock_client_create_on. */
+    static client create_on(redlock_loop *loop, const options &chosen, error *why = nullptr);
+
     /* Returns whether there is a client that has not begun to close. */
     explicit operator bool() const noexcept {
         return core_ && !core_->is_closing;
@@ -1243,9 +988,10 @@ class client {
      * that, the client stores the first one, and breaks the loop (event_base_loopbreak), so that
      *     event_base_dispatch(base);
      *     client.rethrow();
-     * throws it where the loop was run. Until then the loop breaks after each callable or hook. An
-     * exception that can no longer be thrown, because the client object is destroyed, ends the
-     * program by std::terminate, except during stack unwinding.
+     * throws it where the loop was run. Until then the loop breaks after each callable or hook. Of
+     * a client on a redlock_loop, redlock_loop_run returns (redlock_loop_wake); a loop around that
+     * goes on. An exception that can no longer be thrown, because the client object is destroyed,
+     * ends the program by std::terminate, except during stack unwinding.
      */
     void rethrow() {
         if (core_ && core_->exception != nullptr) {
@@ -1259,6 +1005,10 @@ class client {
     }
 
   private:
+    template <class Create, class Loop>
+    static client create_by(Create create, Loop *loop, void (*break_loop)(void *),
+                            const options &chosen, redlock::error *why);
+
     void end() noexcept {
         close();
         if (!core_) {
@@ -1374,67 +1124,37 @@ inline void tenure::on_gone(redlock_lock *, redlock_status, void *arg) noexcept 
 } // namespace detail
 
 inline client client::create(event_base *base, const options &chosen, redlock::error *why) {
-    client made;
-    const std::vector<const char *> nodes = detail::pointers(chosen.nodes);
-    detail::counted<detail::core> core(new detail::core());
-    redlock_options raw = REDLOCK_OPTIONS_INIT;
-    redlock_error refusal{};
-
-    const std::pair<std::uint64_t *, const duration *> durations[] = {
-        {&raw.node_timeout_ms, &chosen.node_timeout},
-        {&raw.stall_timeout_ms, &chosen.stall_timeout},
-        {&raw.max_ttl_ms, &chosen.max_ttl},
-        {&raw.retry_delay_ms, &chosen.retry_delay},
-        {&raw.retry_delay_max_ms, &chosen.retry_delay_max},
-        {&raw.reconnect_delay_ms, &chosen.reconnect_delay},
-        {&raw.reconnect_delay_max_ms, &chosen.reconnect_delay_max},
-        {&raw.fence_idle_ms, &chosen.fence_idle},
-        {&raw.close_timeout_ms, &chosen.close_timeout},
-        {&raw.idle_close_ms, &chosen.idle_close},
+    const auto break_loop = [](void *loop) {
+        detail::event_base_loopbreak(static_cast<event_base *>(loop));
     };
-    for (const auto &[to, from] : durations) {
-        if (from->is_negative()) {
-            if (why != nullptr) {
-                *why = {status::invalid, "a duration of the options is negative"};
-            }
-            return made;
-        }
-        *to = from->ms();
-    }
-    if (detail::has_nul(chosen.nodes) ||
-        detail::has_nul({chosen.name, chosen.owner, chosen.tls_ca_file, chosen.tls_ca_path,
-                         chosen.tls_cert_file, chosen.tls_key_file})) {
+    return create_by(redlock_client_create, base, break_loop, chosen, why);
+}
+
+inline client client::create_on(redlock_loop *loop, const options &chosen, redlock::error *why) {
+    const auto break_loop = [](void *run) { redlock_loop_wake(static_cast<redlock_loop *>(run)); };
+    return create_by(redlock_client_create_on, loop, break_loop, chosen, why);
+}
+
+template <class Create, class Loop>
+client client::create_by(Create create, Loop *loop, void (*break_loop)(void *),
+                         const options &chosen, redlock::error *why) {
+    client made;
+    detail::counted<detail::core> core(new detail::core());
+    detail::c_options given(chosen);
+    redlock_error refusal{};
+    if (given.refusal != nullptr) {
         if (why != nullptr) {
-            *why = {status::invalid, "a string of the options has a NUL byte"};
+            *why = {status::invalid, given.refusal};
         }
         return made;
     }
-    core->base = base;
+    core->loop = loop;
+    core->break_loop = break_loop;
     core->log = chosen.log;
     core->trace = chosen.trace;
     core->on_exception = chosen.on_exception;
-    raw.nodes = nodes.data();
-    raw.node_count = nodes.size();
-    raw.drift = chosen.drift;
-    raw.max_commands = chosen.max_commands;
-    raw.max_bytes = chosen.max_bytes;
-    raw.name = detail::or_null(chosen.name);
-    raw.log = chosen.log ? detail::on_log : nullptr;
-    raw.log_arg = core.get();
-    raw.log_level = static_cast<redlock_log_level>(chosen.log_level);
-    raw.allocator = chosen.allocator;
-    raw.guards = static_cast<redlock_guards>(chosen.guards);
-    raw.tls_ca_file = detail::or_null(chosen.tls_ca_file);
-    raw.tls_ca_path = detail::or_null(chosen.tls_ca_path);
-    raw.tls_cert_file = detail::or_null(chosen.tls_cert_file);
-    raw.tls_key_file = detail::or_null(chosen.tls_key_file);
-    raw.owner = detail::or_null(chosen.owner);
-    raw.handover = static_cast<redlock_handover>(chosen.handover);
-    raw.max_local_handoffs = chosen.max_local_handoffs;
-    raw.max_unsent = chosen.max_unsent;
-    raw.trace = chosen.trace ? detail::on_event : nullptr;
-    raw.trace_arg = core.get();
-    if (redlock_client_create(base, &raw, &core->client, &refusal) == REDLOCK_OK) {
+    given.set_hooks(core.get());
+    if (create(loop, &given.raw, &core->client, &refusal) == REDLOCK_OK) {
         core->users++; /* the library's client */
         made.core_ = std::move(core);
     }
@@ -1452,44 +1172,15 @@ inline status client::begin(const request &what, detail::tenure *made) noexcept 
     if (made == nullptr) {
         return core_->refuse(status::no_memory, "out of memory");
     }
-    if (what.ttl.is_negative() || what.wait.is_negative() || what.min_validity.is_negative() ||
-        what.max_hold.is_negative() || what.min_hold.is_negative() ||
-        what.lock_delay.is_negative()) {
-        return core_->refuse(status::invalid, "a duration of the request is negative");
+    detail::c_request given(what);
+    if (given.refusal != nullptr) {
+        return core_->refuse(status::invalid, given.refusal);
     }
-    if (what.keys.size() > REDLOCK_MAX_KEYS) {
-        return core_->refuse(status::invalid, "keys: too many, at most REDLOCK_MAX_KEYS");
-    }
-    const char *keys[REDLOCK_MAX_KEYS];
-    std::size_t lengths[REDLOCK_MAX_KEYS];
-    for (std::size_t i = 0; i < what.keys.size(); i++) {
-        keys[i] = detail::bytes(what.keys[i]);
-        lengths[i] = what.keys[i].size();
-    }
-    redlock_request raw = REDLOCK_REQUEST_INIT;
-    raw.key = what.keys.empty() || !what.key.empty() ? detail::bytes(what.key) : nullptr;
-    raw.key_length = what.key.size();
-    raw.ttl_ms = what.ttl.ms();
-    raw.wait_ms = what.wait.ms();
-    raw.retries = what.retries;
-    raw.min_validity_ms = what.min_validity.ms();
-    raw.watchdog = what.watchdog;
-    raw.max_hold_ms = what.max_hold.ms();
-    raw.on_lost = detail::tenure::on_loss;
-    raw.on_lost_arg = made;
-    raw.fenced = what.fenced;
-    raw.keys = what.keys.empty() ? nullptr : keys;
-    raw.key_lengths = what.keys.empty() ? nullptr : lengths;
-    raw.key_count = what.keys.size();
-    raw.min_hold_ms = what.min_hold.ms();
-    raw.lock_delay_ms = what.lock_delay.ms();
-    raw.wait_replicas = what.wait_replicas;
-    raw.permits = what.permits;
-    raw.mode = static_cast<redlock_mode>(what.mode);
-    raw.watch_key = what.watch_key;
+    given.raw.on_lost = detail::tenure::on_loss;
+    given.raw.on_lost_arg = made;
     core_->refusal = nullptr;
     code = static_cast<status>(
-        redlock_acquire(native(), &raw, detail::tenure::on_acquired, made, &made->handle));
+        redlock_acquire(native(), &given.raw, detail::tenure::on_acquired, made, &made->handle));
     if (code == status::ok) {
         made->enlist();
     }
@@ -1532,7 +1223,5 @@ inline std::chrono::nanoseconds quantile(const redlock_histogram &durations,
 }
 
 } // namespace redlock
-
-template <> struct std::is_error_code_enum<redlock::status> : std::true_type {};
 
 #endif

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <sys/wait.h>
@@ -294,7 +296,7 @@ static void fences_grow_and_are_checked(void **state) {
 
 static void a_client_reports_when_it_is_ready(void **state) {
     auto *f = static_cast<fixture *>(*state);
-    redlock::client client = redlock::client::create(f->base, patient(f));
+    redlock::client client = create(f, patient(f));
     std::vector<status> reported;
     auto report = [&](status code) { reported.push_back(code); };
 
@@ -388,8 +390,7 @@ static void strings_with_a_nul_are_refused(void **state) {
         redlock::options options = patient(f);
         redlock::error error;
         options.*field = cut;
-        return !redlock::client::create(f->base, options, &error) &&
-               error.code == status::invalid &&
+        return !create(f, options, &error) && error.code == status::invalid &&
                error.message == "a string of the options has a NUL byte";
     };
     for (auto field : {&redlock::options::name, &redlock::options::owner,
@@ -399,7 +400,7 @@ static void strings_with_a_nul_are_refused(void **state) {
     }
     redlock::options options = patient(f);
     options.nodes[1] += cut;
-    assert_false(redlock::client::create(f->base, options));
+    assert_false(create(f, options));
     assert_true(client.change_nodes(options.nodes) == status::invalid);
     assert_string_equal(client.error(), "nodes: a URI has a NUL byte");
     wait_closed(f, client);
@@ -424,10 +425,12 @@ static void durations_out_of_range_are_refused(void **state) {
     redlock::options options = patient(f);
     redlock::error error;
     options.max_ttl = std::chrono::seconds(-1);
-    assert_false(redlock::client::create(f->base, options, &error));
+    assert_false(create(f, options, &error));
     assert_true(error.code == status::invalid && !error.message.empty());
-    assert_false(redlock::client::create(f->base, {}));
+    assert_false(create(f, {}));
     assert_false(redlock::client::create(nullptr, patient(f), &error));
+    assert_false(redlock::client::create_on(nullptr, patient(f), &error));
+    assert_true(error.code == status::invalid && !error.message.empty());
     wait_closed(f, client);
 }
 
@@ -868,16 +871,6 @@ static void close_reports_what_is_left(void **state) {
 
 /* ---------------------------------------------------------------------------------- exceptions */
 
-static std::string text_of(const std::exception_ptr &exception) {
-    try {
-        std::rethrow_exception(exception);
-    } catch (const std::exception &caught) {
-        return caught.what();
-    } catch (...) {
-        return "unknown";
-    }
-}
-
 static void the_handler_gets_all_exceptions(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::options options = patient(f);
@@ -926,18 +919,10 @@ static void the_handler_gets_all_exceptions(void **state) {
 static void an_exception_is_thrown_where_the_loop_was_run(void **state) {
     auto *f = static_cast<fixture *>(*state);
     redlock::client client = connected(f);
-    std::string caught;
 
     assert_true(bool(client.acquire(
         request_of(KEY), [](redlock::acquisition) { throw std::runtime_error("acquired"); })));
-    assert_int_equal(event_base_dispatch(f->base), 0); /* otherwise this would not return */
-    assert_true(event_base_got_break(f->base));
-    try {
-        client.rethrow();
-    } catch (const std::runtime_error &error) {
-        caught = error.what();
-    }
-    assert_true(caught == "acquired");
+    assert_true(text_of(thrown_in_loop(f, client)) == "acquired");
     client.rethrow();
     wait_released(f, KEY);
     redlock::lock lock = get(f, client, request_of(KEY));
@@ -988,6 +973,36 @@ static void an_exception_from_outside_of_the_loop_breaks_the_next(void **state) 
     wait_closed(f, client);
 }
 
+/* As in a program without libevent. */
+static void an_exception_ends_the_run_of_a_redlock_loop(void **state) {
+    auto *f = static_cast<fixture *>(*state);
+    redlock_loop *loop = redlock_loop_pollable();
+    redlock::client client = redlock::client::create_on(loop, patient(f));
+    std::string caught;
+    bool is_closed = false;
+
+    assert_true(client.ready(redlock::forever, [&](status) {
+        assert_true(bool(client.acquire(request_of(KEY), [](redlock::acquisition got) {
+            throw std::runtime_error(message(got.code()));
+        })));
+    }) == status::ok);
+    while (caught.empty()) {
+        assert_int_equal(redlock_loop_run(loop, -1), 0);
+        try {
+            client.rethrow();
+        } catch (const std::runtime_error &error) {
+            caught = error.what();
+        }
+    }
+    assert_true(caught == message(status::ok));
+    assert_true(client.close([&](std::uint64_t) { is_closed = true; }) == status::ok);
+    redlock_loop_free(loop); /* it ends with its client */
+    while (!is_closed) {
+        assert_int_equal(redlock_loop_run(loop, -1), 0);
+    }
+    wait_released(f, KEY);
+}
+
 /* Runs in a child, and asserts that std::terminate ends it. */
 template <class F> static void assert_terminates(F act) {
     pid_t child = fork();
@@ -1005,10 +1020,14 @@ template <class F> static void assert_terminates(F act) {
 static void an_exception_that_nobody_takes_ends_the_program(void **state) {
     auto *f = static_cast<fixture *>(*state);
     auto client = std::make_unique<redlock::client>(connected(f));
+    bool is_called = false;
 
-    assert_true(bool(client->acquire(
-        request_of(KEY), [](redlock::acquisition) { throw std::runtime_error("acquired"); })));
-    event_base_dispatch(f->base);
+    assert_true(bool(client->acquire(request_of(KEY), [&](redlock::acquisition) {
+        is_called = true;
+        throw std::runtime_error("acquired");
+    })));
+    wait_for(
+        f, [&] { return is_called; }, "the exception is thrown");
     assert_terminates([&] { client.reset(); });
     try { /* not while another one is propagating */
         redlock::client dropped = std::move(*client);
@@ -1020,11 +1039,11 @@ static void an_exception_that_nobody_takes_ends_the_program(void **state) {
         f,
         [&] {
             breaks += event_base_got_break(f->base);
-            return event_base_get_num_events(f->base, EVENT_BASE_COUNT_ADDED) == 1;
+            return are_closed(f);
         },
         "the client is closed");
-    /* the first one: what was dropped with the client breaks no loop */
-    assert_int_equal(breaks, 1);
+    /* that of libevent by the first one: what was dropped with the client breaks no loop */
+    assert_int_equal(breaks, f->loop == nullptr);
     wait_released(f, KEY);
 }
 
@@ -1063,9 +1082,13 @@ int main() {
         IN_WORLD(close_reports_what_is_left),
         IN_WORLD(the_handler_gets_all_exceptions),
         IN_WORLD(an_exception_is_thrown_where_the_loop_was_run),
-        IN_WORLD(an_exception_from_outside_of_the_loop_breaks_the_next),
         IN_WORLD(an_exception_that_nobody_takes_ends_the_program),
+        IN_WORLD(an_exception_ends_the_run_of_a_redlock_loop),
+        /* the last one: of libevent, where a break can be seen */
+        IN_WORLD(an_exception_from_outside_of_the_loop_breaks_the_next),
     };
+    const bool is_pollable = std::getenv("REDLOCK_TEST_LOOP") != nullptr;
 
-    return cmocka_run_group_tests(tests, nullptr, nullptr);
+    return _cmocka_run_group_tests("handles", tests, std::size(tests) - is_pollable, nullptr,
+                                   nullptr);
 }

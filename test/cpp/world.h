@@ -2,6 +2,7 @@
 #ifndef REDLOCK_TEST_WORLD_H
 #define REDLOCK_TEST_WORLD_H
 
+#include <event2/event.h>
 #include <redlock.hpp>
 
 extern "C" {
@@ -47,9 +48,16 @@ inline redlock::options patient(fixture *f) {
     return options;
 }
 
+/* Creates a client on the loop of the fixture. */
+inline redlock::client create(fixture *f, const redlock::options &options,
+                              redlock::error *error = nullptr) {
+    return f->loop != nullptr ? redlock::client::create_on(f->loop, options, error)
+                              : redlock::client::create(f->base, options, error);
+}
+
 inline redlock::client connected(fixture *f, const redlock::options &options) {
     redlock::error error;
-    redlock::client client = redlock::client::create(f->base, options, &error);
+    redlock::client client = create(f, options, &error);
     if (!client) {
         fail_msg("the options were refused: %s", error.message.c_str());
     }
@@ -69,13 +77,43 @@ inline void wait_closed(fixture *f, redlock::client &client) {
         f, [&] { return is_closed; }, "the client is closed");
 }
 
-/* Ends the test as finish does, after destroyed clients have closed: one event is left. */
+/* Returns whether all clients have closed, also destroyed ones: the fixture's events are left. */
+inline bool are_closed(fixture *f) {
+    return f->allocator.blocks == 0 &&
+           event_base_get_num_events(f->base, EVENT_BASE_COUNT_ADDED) == (f->loop != nullptr) + 1;
+}
+
+/* Ends the test as finish does, after destroyed clients have closed. */
 inline int finish_closed(void **state) {
     auto *f = static_cast<fixture *>(*state);
     wait_for(
-        f, [f] { return event_base_get_num_events(f->base, EVENT_BASE_COUNT_ADDED) == 1; },
-        "all clients are closed");
+        f, [f] { return are_closed(f); }, "all clients are closed");
     return finish(state);
+}
+
+/* Runs the loop until an exception breaks it, and returns that. */
+inline std::exception_ptr thrown_in_loop(fixture *f, redlock::client &client) {
+    std::exception_ptr thrown;
+    do {
+        if (f->loop != nullptr) {
+            assert_int_equal(redlock_loop_run(f->loop, -1), 0);
+        } else {
+            assert_int_equal(event_base_dispatch(f->base), 0); /* without a break it goes on */
+            assert_true(event_base_got_break(f->base));
+        }
+        thrown = redlock::detail::caught([&client] { client.rethrow(); });
+    } while (thrown == nullptr);
+    return thrown;
+}
+
+inline std::string text_of(const std::exception_ptr &exception) {
+    try {
+        std::rethrow_exception(exception);
+    } catch (const std::exception &caught) {
+        return caught.what();
+    } catch (...) {
+        return "unknown";
+    }
 }
 
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, five_masters, finish_closed)

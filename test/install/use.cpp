@@ -1,5 +1,6 @@
 /* The smallest program that uses the installed headers of C++: see use.c. */
 #include <cstdio>
+#include <event2/event.h>
 #include <redlock.hpp>
 #if __cplusplus >= 202002L
 #include <redlock/coroutines.hpp>
