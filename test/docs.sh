@@ -18,9 +18,10 @@
 #             header of an event loop that is not installed; "c fragment" is compiled and linked
 #             inside a function with the variables `client` and `lock`, and the callbacks
 #             on_acquired, on_lost and on_view. A C block must be marked as one of these.
-#   C++ blocks  "cpp fragment" is compiled in C++17, inside a function with the variables `client`,
-#             a redlock::client, and `held`, a redlock::lock; "cpp coroutine" in C++20, inside a
-#             redlock::task with `client`. Without a C++ compiler they are not checked.
+#   C++ blocks  "cpp program" is checked as "c program", in C++17; "cpp fragment" is compiled in
+#             C++17, inside a function with the variables `client`, a redlock::client, and `held`, a
+#             redlock::lock; "cpp coroutine" in C++20, inside a redlock::task with `client`. Without a
+#             C++ compiler they are not checked.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -298,9 +299,13 @@ compile() {
     flags=$(PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig pkg-config --cflags --libs redlock \
         libevent_core 2>"$work/problems") || return 1
     flags="$flags $(flags_of "$2")"
+    case $2 in
+    *.cpp) compiler="${CXX:-c++} -std=c++17" ;;
+    *) compiler="${CC:-cc} -std=c11" ;;
+    esac
     # The flags, and the compiler, are lists of words.
     # shellcheck disable=SC2086
-    ${CC:-cc} -std=c11 -Wall -Wextra -Wno-unused -Werror -o "$1" "$2" $flags 2>"$work/problems"
+    $compiler -Wall -Wextra -Wno-unused -Werror -o "$1" "$2" $flags 2>"$work/problems"
 }
 
 wrap_fragment() { # BLOCK
@@ -322,9 +327,9 @@ END
     printf '}\nint main(void) { return 0; }\n'
 }
 
-check_program() { # BLOCK
-    cp "$1" "$work/block.c"
-    compile "$work/block" "$work/block.c" || return 0
+check_program() { # BLOCK, and the ending of its language
+    cp "$1" "$work/block.$2"
+    compile "$work/block" "$work/block.$2" || return 0
     # The program must end by itself.
     LD_LIBRARY_PATH=$work/prefix/lib "$build/test/docs/docs-with-masters" 3 sh -c \
         "timeout 60 $work/block \$REDLOCK_NODES" >"$work/log" 2>&1 || problem "the program fails"
@@ -342,7 +347,7 @@ check_c_blocks() { # PAGE
         case $(cat "$work/c/$number.info") in
         'c program')
             if flags_of "$work/c/$number" >/dev/null; then
-                check_program "$work/c/$number"
+                check_program "$work/c/$number" c
             else
                 skipped=' # SKIP its event loop is not installed'
             fi
@@ -378,19 +383,23 @@ wrap_cpp() { # STANDARD BLOCK
     echo '}'
 }
 
+has_cpp() {
+    command -v "${CXX:-c++}" >/dev/null
+}
+
 check_cpp_blocks() { # PAGE
     blocks_of "$1" cpp "$work/cpp"
     number=1
     while [ -f "$work/cpp/$number" ]; do
+        standard=
         case $(cat "$work/cpp/$number.info") in
+        'cpp program') ! has_cpp || check_program "$work/cpp/$number" cpp ;;
         'cpp fragment') standard=c++17 ;;
         'cpp coroutine') standard=c++20 ;;
-        *) standard= ;;
+        *) problem "mark the block as \`cpp program\`, \`cpp fragment\` or \`cpp coroutine\`" ;;
         esac
-        wrap_cpp "$standard" "$work/cpp/$number" >"$work/block.cpp"
-        if [ -z "$standard" ]; then
-            problem "mark the block as \`cpp fragment\` or \`cpp coroutine\`"
-        elif command -v "${CXX:-c++}" >/dev/null; then
+        if [ -n "$standard" ] && has_cpp; then
+            wrap_cpp "$standard" "$work/cpp/$number" >"$work/block.cpp"
             # The compiler is a list of words.
             # shellcheck disable=SC2086
             ${CXX:-c++} -std=$standard -Wall -Wextra -Werror -I include -c -o "$work/block.o" \

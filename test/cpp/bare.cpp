@@ -1,8 +1,9 @@
 /*
- * redlock.hpp, and in C++20 its coroutines, without exceptions and RTTI: all of it compiles, and
- * empty objects refuse calls.
+ * redlock.hpp, and in C++20 its coroutines, and redlock/mutex.hpp, without exceptions and RTTI: all
+ * of it compiles, and empty objects refuse calls.
  */
 #include <redlock.hpp>
+#include <redlock/mutex.hpp>
 #if __cplusplus >= 202002L
 #include <redlock/coroutines.hpp>
 #endif
@@ -40,7 +41,24 @@ static bool is_refused(redlock::client &client, redlock::lock &lock) {
     return !is_accepted && client.stats_text().empty();
 }
 
-int main() {
+static bool is_refused(redlock::mutex &mutex) {
+    redlock::error why;
+    bool is_accepted = mutex.acquire(redlock::forever, &why) != status::invalid;
+#if defined(__cpp_lib_jthread)
+    is_accepted |= mutex.acquire(std::stop_token(), {}) != status::invalid;
+#endif
+    return !is_accepted && mutex.extend() == status::invalid && mutex.release() == status::invalid;
+}
+
+/* Would end the program: a failure cannot be thrown. */
+static void lock_or_end(redlock::mutex &mutex) {
+    std::lock_guard guard(mutex);
+    if (mutex.try_lock() || mutex.try_lock_for(std::chrono::seconds(1))) {
+        mutex.unlock();
+    }
+}
+
+int main(int argc, char **) {
     redlock::options options;
     options.on_exception = [](const std::exception_ptr &) {};
     redlock::client client = redlock::client::create(nullptr, options);
@@ -49,5 +67,11 @@ int main() {
     redlock::task task =
         client.start(await_all(client, lock)); /* not started: there is no client */
 #endif
-    return is_refused(client, lock) ? 0 : 1;
+    redlock::error why;
+    redlock::shared_client shared(options, why);
+    redlock::mutex mutex(shared, "key");
+    if (argc > 1) {
+        lock_or_end(mutex);
+    }
+    return is_refused(client, lock) && !shared && is_refused(mutex) ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <event2/event.h>
 #include <redlock.hpp>
+#include <redlock/mutex.hpp>
 #if __cplusplus >= 202002L
 #include <redlock/coroutines.hpp>
 #endif
