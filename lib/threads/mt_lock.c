@@ -497,21 +497,21 @@ redlock_status redlock_mt_extend(redlock_mt_lock *lock, uint64_t ttl_ms, redlock
     return post(lock, &extension.task) ? answer_await(&answer) : mt_refuse_closed(error);
 }
 
-/* Posts the release; returns REDLOCK_OK, or the state of a lock whose client has closed. */
-static redlock_status release(redlock_mt_lock *lock, const struct listener *released) {
+/* Posts the release; returns whether the worker will end it. */
+static bool release(redlock_mt_lock *lock, const struct listener *released) {
     lock->released = *released;
-    if (worker_post(&lock->mt->worker, &lock->release)) {
-        return REDLOCK_OK;
-    }
-    drop(lock); /* consumed: the library has dropped its own reference */
-    return REDLOCK_ECLOSED;
+    return worker_post(&lock->mt->worker, &lock->release);
 }
 
 redlock_status redlock_mt_begin_release(redlock_mt_lock *lock, redlock_mt_cb *on_released_cb,
                                         void *arg) {
     redlock_status status = check(lock, NULL);
     const struct listener released = {.call = on_released_cb, .arg = arg};
-    return status == REDLOCK_OK ? release(lock, &released) : status;
+    if (status == REDLOCK_OK && !release(lock, &released)) {
+        drop(lock); /* consumed: the library has dropped its own reference */
+        return REDLOCK_ECLOSED;
+    }
+    return status;
 }
 
 redlock_status redlock_mt_release(redlock_mt_lock *lock, redlock_error *error) {
@@ -521,7 +521,12 @@ redlock_status redlock_mt_release(redlock_mt_lock *lock, redlock_error *error) {
     }
     struct answer answer = {.error = error};
     const struct listener released = {.answer = &answer};
-    return release(lock, &released) == REDLOCK_OK ? answer_await(&answer) : mt_refuse_closed(error);
+    if (release(lock, &released)) {
+        return answer_await(&answer);
+    }
+    latch_wait(&lock->mt->closed); /* the last tasks may still report the loss of this lock */
+    drop(lock);                    /* consumed, as above */
+    return mt_refuse_closed(error);
 }
 
 /* ---- on any thread: reading ---- */

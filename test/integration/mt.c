@@ -674,6 +674,70 @@ static void a_close_wakes_those_who_wait(void **state) {
     assert_int_equal(atomic_load(&released.count), 0);
 }
 
+/* A callback that asks for the loss of another lock, which the close reports after all else. */
+struct late_loss {
+    redlock_mt *mt;
+    redlock_mt_lock *lock;
+    atomic_bool is_inside, is_released;
+    bool is_late; /* the release of `lock` returned while the callback ran */
+};
+
+static void on_late_loss(redlock_mt_lock *lock, redlock_status status, const char *why, void *arg) {
+    struct late_loss *loss = arg;
+    (void)lock;
+    (void)status;
+    (void)why;
+
+    atomic_store(&loss->is_inside, true);
+    for (int i = 0; i < 1000 && !loss->is_late; i++) { /* turns for the thread that releases */
+        sched_yield();
+        loss->is_late = atomic_load(&loss->is_released);
+    }
+}
+
+static void ask_for_loss(redlock_mt_lock *lock, redlock_status status, const char *why, void *arg) {
+    struct late_loss *loss = arg;
+    (void)lock;
+    (void)status;
+    (void)why;
+
+    redlock_mt_on_lost(loss->lock, on_late_loss, loss);
+}
+
+static void *close_mt(void *arg) {
+    struct late_loss *loss = arg;
+
+    redlock_mt_close(loss->mt, NULL);
+    return NULL;
+}
+
+static void a_release_waits_for_the_callback_of_a_loss(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), 1);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    redlock_request other = request_for(OTHER_KEY, LONG_TTL_MS);
+    struct late_loss loss = {.mt = create_with(&options)};
+    pthread_t thread;
+
+    loss.lock = take(loss.mt, &other);
+    redlock_mt_lock *lock = take(loss.mt, &request);
+    freeze(f, 0);
+    assert_int_equal(redlock_mt_begin_release(lock, ask_for_loss, &loss), REDLOCK_OK);
+    assert_int_equal(pthread_create(&thread, NULL, close_mt, &loss), 0);
+    while (redlock_mt_state(loss.lock) == REDLOCK_OK) {
+        sched_yield();
+    }
+    thaw(f, 0);
+    while (!atomic_load(&loss.is_inside)) {
+        sched_yield();
+    }
+    redlock_mt_release(loss.lock, NULL); /* after the client has closed, or shortly before */
+    atomic_store(&loss.is_released, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(loss.is_late);
+    redlock_mt_free(loss.mt);
+}
+
 static void calls_after_a_close_are_refused(void **state) {
     struct fixture *f = *state;
     redlock_mt *mt = create(f);
@@ -951,6 +1015,7 @@ int main(void) {
         ON_FIVE_MASTERS(an_earlier_loss_is_reported_too),
         ON_FIVE_MASTERS(renewals_reach_the_validity),
         ON_FIVE_MASTERS(a_close_wakes_those_who_wait),
+        ON_FIVE_MASTERS(a_release_waits_for_the_callback_of_a_loss),
         ON_FIVE_MASTERS(calls_after_a_close_are_refused),
         ON_FIVE_MASTERS(a_close_reports_releases_that_were_not_confirmed),
         ON_FIVE_MASTERS(a_child_can_do_nothing_with_its_parents_locks),
