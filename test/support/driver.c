@@ -160,17 +160,31 @@ static void on_ready(redlock_status status, void *arg) {
 
 /* ---- the client ---- */
 
-redlock_status app_create(struct app *app, struct event_base *base, redlock_options *options,
-                          redlock_error *error) {
+static void begin_create(struct app *app, redlock_options *options) {
     options->log = on_log;
     options->log_arg = app;
     app->calls++;
-    redlock_status status = redlock_client_create(base, options, &app->client, error);
+}
+
+static redlock_status end_create(struct app *app, redlock_status status,
+                                 const redlock_error *error) {
     app->calls--;
     CHECK((status == REDLOCK_OK) == (app->client != NULL));
     CHECK(error == NULL || (error->status == status && error->message[0] != '\0'));
     CHECK(status == REDLOCK_OK || *app->world.blocks == 0);
     return status;
+}
+
+redlock_status app_create(struct app *app, struct event_base *base, redlock_options *options,
+                          redlock_error *error) {
+    begin_create(app, options);
+    return end_create(app, redlock_client_create(base, options, &app->client, error), error);
+}
+
+redlock_status app_create_on(struct app *app, redlock_loop *loop, redlock_options *options,
+                             redlock_error *error) {
+    begin_create(app, options);
+    return end_create(app, redlock_client_create_on(loop, options, &app->client, error), error);
 }
 
 void app_close(struct app *app) {

@@ -9,6 +9,7 @@
 #define REDLOCK_TEST_DRIVER_H
 
 #include <redlock.h>
+#include <redlock/loop.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,9 +82,11 @@ struct app {
 
 /* Each function checks the promises of its call. A returned status is that of the API. */
 
-/* Makes the client, with the application's log. */
+/* Make the client, with the application's log, on a loop of libevent or of the library. */
 redlock_status app_create(struct app *app, struct event_base *base, redlock_options *options,
                           redlock_error *error);
+redlock_status app_create_on(struct app *app, redlock_loop *loop, redlock_options *options,
+                             redlock_error *error);
 
 /* Closes the client, then closes it again, which must have no effect. */
 void app_close(struct app *app);

@@ -3,6 +3,7 @@
 #include "faults.h"
 #include "world.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- the client ---- */
@@ -55,10 +56,24 @@ static void check_creation(redlock_status status, bool is_struck) {
     CHECK(status == REDLOCK_OK || status == REDLOCK_ENOMEM || status == REDLOCK_ESYSTEM);
 }
 
-bool app_open(struct app *app) {
-    redlock_error error;
+/* Returns the run's pollable loop; NULL when it was refused. */
+static redlock_loop *open_loop(void) {
     unsigned struck = faults_struck();
-    redlock_status status = app_create(app, world_loop(), &app->options, &error);
+    redlock_loop *loop = world_pollable();
+    CHECK(loop != NULL || (faults_struck() > struck && errno == fault_errno(faults_kind())));
+    return loop;
+}
+
+bool app_open(struct app *app) {
+    redlock_loop *loop = world_is_pollable() ? open_loop() : NULL;
+    redlock_error error;
+    redlock_status status;
+    unsigned struck = faults_struck();
+    if (world_is_pollable() && loop == NULL) {
+        return false;
+    }
+    status = loop != NULL ? app_create_on(app, loop, &app->options, &error)
+                          : app_create(app, world_loop(), &app->options, &error);
     check_creation(status, faults_struck() > struck);
     return status == REDLOCK_OK;
 }

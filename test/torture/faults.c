@@ -8,6 +8,8 @@
 #include <event2/event.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 static struct {
@@ -19,12 +21,34 @@ static struct {
 
 const char *fault_name(enum fault fault) {
     static const char *const names[FAULT_COUNT] = {
-        [FAULT_ALLOC] = "alloc",     [FAULT_EVENT_ADD] = "event_add",
-        [FAULT_SOCKET] = "socket",   [FAULT_CONNECT] = "connect",
-        [FAULT_HIREDIS] = "hiredis", [FAULT_SODIUM_INIT] = "sodium_init",
+        [FAULT_ALLOC] = "alloc",
+        [FAULT_EVENT_ADD] = "event_add",
+        [FAULT_SOCKET] = "socket",
+        [FAULT_CONNECT] = "connect",
+        [FAULT_HIREDIS] = "hiredis",
+        [FAULT_SODIUM_INIT] = "sodium_init",
         [FAULT_CARES] = "cares",
+        [FAULT_EPOLL_CTL] = "epoll_ctl",
+        [FAULT_EPOLL_CREATE] = "epoll_create1",
+        [FAULT_TIMERFD_CREATE] = "timerfd_create",
+        [FAULT_EVENTFD] = "eventfd",
     };
     return names[fault];
+}
+
+bool fault_is_of_loop(enum fault fault) {
+    return fault == FAULT_EPOLL_CTL || fault == FAULT_EPOLL_CREATE ||
+           fault == FAULT_TIMERFD_CREATE || fault == FAULT_EVENTFD;
+}
+
+int fault_errno(enum fault fault) {
+    static const int errors[FAULT_COUNT] = {
+        [FAULT_EPOLL_CTL] = ENOSPC,
+        [FAULT_EPOLL_CREATE] = EMFILE,
+        [FAULT_TIMERFD_CREATE] = ENOMEM,
+        [FAULT_EVENTFD] = ENFILE,
+    };
+    return errors[fault];
 }
 
 void faults_arm(enum fault fault, unsigned n, unsigned count) {
@@ -98,6 +122,47 @@ int __wrap_event_add(struct event *event, const struct timeval *timeout) {
 
 int __wrap_sodium_init(void) {
     return strikes(FAULT_SODIUM_INIT) ? -1 : __real_sodium_init();
+}
+
+/* ---- the pollable loop's system calls ---- */
+
+int __real_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+int __real_epoll_create1(int flags);
+int __wrap_epoll_create1(int flags);
+int __real_eventfd(unsigned value, int flags);
+int __wrap_eventfd(unsigned value, int flags);
+int __wrap_timerfd_create(int clock, int flags);
+
+/* The end of a watch needs nothing that could be refused. */
+int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event) {
+    if (operation != EPOLL_CTL_DEL && strikes(FAULT_EPOLL_CTL)) {
+        /* a new watch may exceed /proc/sys/fs/epoll/max_user_watches */
+        errno = operation == EPOLL_CTL_ADD ? fault_errno(FAULT_EPOLL_CTL) : ENOMEM;
+        return -1;
+    }
+    return __real_epoll_ctl(epoll, operation, fd, event);
+}
+
+static int refuse(enum fault fault) {
+    errno = fault_errno(fault);
+    return -1;
+}
+
+int __wrap_epoll_create1(int flags) {
+    return strikes(FAULT_EPOLL_CREATE) ? refuse(FAULT_EPOLL_CREATE) : __real_epoll_create1(flags);
+}
+
+int __wrap_eventfd(unsigned value, int flags) {
+    return strikes(FAULT_EVENTFD) ? refuse(FAULT_EVENTFD) : __real_eventfd(value, flags);
+}
+
+/* The timer of the world's clock is an eventfd too (world.c). */
+int __wrap_timerfd_create(int clock, int flags) {
+    (void)clock;
+    (void)flags;
+    return strikes(FAULT_TIMERFD_CREATE) ? refuse(FAULT_TIMERFD_CREATE)
+                                         : __real_eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
 /* ---- the system: replaces the C library's functions, also for hiredis and libevent ---- */

@@ -111,7 +111,7 @@ bool sweep_run(const struct scenario *scenario, enum fault fault, const struct f
                unsigned n) {
     static struct app apps[SCENARIO_APPS];
     alarm(TIMEOUT_SECONDS);
-    world_begin();
+    world_begin(fault_is_of_loop(fault));
     for (unsigned i = 0; i < SCENARIO_APPS; i++) {
         app_init(&apps[i], scenario->address);
     }
@@ -134,9 +134,9 @@ bool sweep_run(const struct scenario *scenario, enum fault fault, const struct f
     return faults_struck() > 0;
 }
 
-enum sweep_result sweep_all(const struct scenario *scenario, enum fault fault,
+enum sweep_result sweep_all(const struct scenario *scenario, enum fault fault, unsigned forms,
                             struct progress *progress, bool looks_each_time) {
-    for (unsigned form = 0; form < sweep_form_count; form++) {
+    for (unsigned form = 0; form < forms; form++) {
         bool was_made = true;
         progress->form = form;
         for (unsigned n = 1; was_made; n++) {

@@ -37,8 +37,11 @@ enum sweep_result {
 bool sweep_run(const struct scenario *scenario, enum fault fault, const struct form *form,
                unsigned n);
 
-/* Makes all runs. Checks for leaks after the last one, or after each, which takes long. */
-enum sweep_result sweep_all(const struct scenario *scenario, enum fault fault,
+/*
+ * Makes all runs in the first `forms` forms. Checks for leaks after the last one, or after each,
+ * which takes long.
+ */
+enum sweep_result sweep_all(const struct scenario *scenario, enum fault fault, unsigned forms,
                             struct progress *progress, bool looks_each_time);
 
 #endif

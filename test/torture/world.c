@@ -7,8 +7,11 @@
 
 #include <dirent.h>
 #include <event2/event.h>
+#include <poll.h>
+#include <redlock/loop.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +28,14 @@ static uint64_t now;
 static uint64_t random_state;
 static unsigned quiet;
 static unsigned descriptors;
+
+/* The pollable loop of a run, and its timer: an eventfd, which gets readable at `wakes_at`. */
+static struct {
+    bool is_used;
+    redlock_loop *loop; /* NULL: not created yet */
+    int timer;
+    uint64_t wakes_at; /* UINT64_MAX: never */
+} pollable;
 
 void check_failed(const char *file, int line, const char *condition) {
     fflush(stdout);
@@ -58,6 +69,54 @@ void __wrap_randombytes_buf(void *bytes, size_t size) {
     }
 }
 
+/* ---- the pollable loop ---- */
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *value,
+                           struct itimerspec *before);
+
+/* Replaces that of the library: the kernel does not know our clock. */
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *value,
+                           struct itimerspec *before) {
+    const struct timespec *delay = &value->it_value;
+    CHECK(flags == 0 && before == NULL && value->it_interval.tv_sec == 0);
+    CHECK(delay->tv_sec > 0 || delay->tv_nsec > 0);
+    pollable.timer = fd;
+    pollable.wakes_at =
+        now + (uint64_t)delay->tv_sec * 1000 * NANOS_PER_MS + (uint64_t)delay->tv_nsec;
+    return 0;
+}
+
+bool world_is_pollable(void) {
+    return pollable.is_used;
+}
+
+redlock_loop *world_pollable(void) {
+    if (pollable.loop == NULL) {
+        pollable.wakes_at = UINT64_MAX;
+        pollable.loop = redlock_loop_pollable();
+    }
+    return pollable.loop;
+}
+
+/* Runs the loop if its descriptor is readable, as the loop of a program would. */
+static void run_pollable(void) {
+    struct pollfd fd = {.fd = redlock_loop_fd(pollable.loop), .events = POLLIN};
+    const uint64_t one = 1;
+    if (now >= pollable.wakes_at) {
+        pollable.wakes_at = UINT64_MAX;
+        CHECK(write(pollable.timer, &one, sizeof(one)) == sizeof(one));
+    }
+    CHECK(poll(&fd, 1, 0) >= 0);
+    if (fd.revents != 0) {
+        CHECK(redlock_loop_run(pollable.loop, 0) == 0);
+    }
+}
+
+static void end_pollable(void) {
+    redlock_loop_free(pollable.loop);
+    pollable.loop = NULL;
+}
+
 /* ---- a run ---- */
 
 static unsigned count_descriptors(void) {
@@ -83,7 +142,7 @@ static const char *make_hosts(void) {
 }
 #endif
 
-void world_begin(void) {
+void world_begin(bool is_pollable) {
     if (loop == NULL) {
         now = 1000000 * NANOS_PER_MS;
         loop = event_base_new();
@@ -93,6 +152,7 @@ void world_begin(void) {
         name_settings_use(make_hosts(), masters_name_server());
 #endif
     }
+    pollable.is_used = is_pollable;
     quiet = 0;
     random_state = 1;
     masters_reset();
@@ -101,6 +161,7 @@ void world_begin(void) {
 
 void world_end(void) {
     masters_reset();
+    end_pollable();
     CHECK(event_base_get_num_events(loop, EVENT_BASE_COUNT_ADDED | EVENT_BASE_COUNT_ACTIVE) == 0);
     CHECK(count_descriptors() == descriptors);
 }
@@ -111,7 +172,11 @@ struct event_base *world_loop(void) {
 
 void world_turn(void) {
     quiet = masters_turn() ? 0 : quiet + 1;
-    event_base_loop(loop, EVLOOP_NONBLOCK);
+    if (pollable.loop != NULL) {
+        run_pollable();
+    } else {
+        event_base_loop(loop, EVLOOP_NONBLOCK);
+    }
     now += quiet > QUIET_TURNS ? NANOS_PER_MS / 2 : NANOS_PER_MS / 50;
 }
 

@@ -1,7 +1,8 @@
 /*
- * One run: a loop, the masters, and a clock. Time is the program's own, for the library, for
- * libevent and for the masters; it advances slightly with each turn, and random numbers restart. So
- * a run takes only as long as its work, and the n-th request is always the same.
+ * One run: a loop, of libevent or of the library, the masters, and a clock. Time is the program's
+ * own, for the library, for libevent and for the masters; it advances slightly with each turn, and
+ * random numbers restart. So a run takes only as long as its work, and the n-th request is always
+ * the same.
  *
  * A failed check ends the process: the parent reports the run, and the command that repeats it.
  */
@@ -11,18 +12,26 @@
 #include "check.h"
 
 #include <event2/event.h>
+#include <redlock/loop.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Begins a run; the first run creates the loop. */
-void world_begin(void);
+/* Begins a run, on the library's pollable loop or on libevent's, which the first run creates. */
+void world_begin(bool is_pollable);
 
 /* Ends a run, and checks that no event and no descriptor of the library is left. */
 void world_end(void);
 
+bool world_is_pollable(void);
 struct event_base *world_loop(void);
+
+/*
+ * Returns the pollable loop, which the first call of a run creates. NULL, with errno: refused; the
+ * next call tries again.
+ */
+redlock_loop *world_pollable(void);
 
 /* Returns the time of the run, in nanoseconds. */
 uint64_t world_now(void);
