@@ -264,7 +264,7 @@ static bool awaits_writable(const struct conn *conn) {
 /* Ends the connection if the loop refuses to wait for its events: nothing would arrive any more. */
 static void await_events(struct conn *conn, unsigned events) {
     if (!fd_watch_set(&conn->watch, conn->watch.events | events)) {
-        conn_close(conn, "the socket cannot be watched: out of memory");
+        conn_close(conn, "the socket cannot be watched: out of memory, or of epoll watches");
     }
 }
 
