@@ -272,7 +272,13 @@ static void end_extension(struct extension *extension, redlock_status status, co
 }
 
 static void on_extended(redlock_lock *inner, redlock_status status, void *arg) {
-    end_extension(arg, status, status == REDLOCK_OK ? "" : redlock_explain(inner));
+    /* Other failures have no votes to explain: the latest ones are those of the acquisition. */
+    bool has_votes =
+        status == REDLOCK_ELOST || status == REDLOCK_ENOQUORUM || status == REDLOCK_EEXPIRED;
+    const char *why = status == REDLOCK_OK ? ""
+                      : has_votes          ? redlock_explain(inner)
+                                           : redlock_strerror(status);
+    end_extension(arg, status, why);
 }
 
 static void begin_extend(struct task *task, redlock_client *client) {

@@ -133,15 +133,23 @@ static int create_thread(struct worker *worker, struct start *start) {
     return problem;
 }
 
+static redlock_status refuse_loop(int problem, redlock_error *error) {
+    if (problem == ENOMEM) {
+        return error_set(error, REDLOCK_ENOMEM, "out of memory");
+    }
+    /* strerror names ENOSPC after a full disk. */
+    return error_set(error, REDLOCK_ESYSTEM, "there is no event loop: %s",
+                     problem == ENOSPC ? "no epoll watch is left (fs.epoll.max_user_watches)"
+                                       : strerror(problem));
+}
+
 redlock_status worker_start(struct worker *worker, const redlock_options *options,
                             const struct mirror *mirror, void (*on_closed)(void *arg), void *arg,
                             redlock_error *error) {
     struct start start = {.worker = worker, .options = options, .mirror = mirror, .error = error};
     worker->loop = redlock_loop_pollable();
     if (worker->loop == NULL) {
-        return errno == ENOMEM ? error_set(error, REDLOCK_ENOMEM, "out of memory")
-                               : error_set(error, REDLOCK_ESYSTEM, "there is no event loop: %s",
-                                           strerror(errno));
+        return refuse_loop(errno, error);
     }
     atomic_store(&worker->loop_users, 1);
     worker->close.begin = begin_close;
