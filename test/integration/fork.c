@@ -5,6 +5,7 @@
  */
 #include "harness.h"
 #include "master_data.h"
+#include "seclusion.h"
 
 #include <event2/event.h>
 #include <stdio.h>
@@ -108,6 +109,7 @@ static bool memory_is_read(const struct legacy *legacy) {
 }
 
 static bool is_powerless(const struct legacy *legacy) {
+    HOLDS(seclude(false)); /* it touches no connection either */
     HOLDS(locks_are_refused(legacy) && clients_are_refused(legacy) && memory_is_read(legacy));
     redlock_client_close(legacy->client, NULL, NULL);
     HOLDS(locks_are_refused(legacy)); /* refused as inherited, not as closed */

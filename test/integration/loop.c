@@ -5,6 +5,7 @@
 #include "clocks.h"
 #include "harness.h"
 #include "master_data.h"
+#include "seclusion.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -345,6 +346,18 @@ static bool is_refused_in_child(struct program *program) {
            strstr(error.message, "fork") != NULL && redlock_validity_ms(program->lock) == 0;
 }
 
+/* Makes all calls on a loop with a client, and no system call on what the parent shares. */
+static bool leaves_all_alone(struct program *program) {
+    int fd = redlock_loop_fd(program->loop);
+    bool is_refused = seclude(false) && is_refused_in_child(program);
+
+    redlock_loop_wake(program->loop);
+    redlock_release(program->lock, on_nothing, NULL);
+    redlock_client_close(program->clients[0], on_closed, program);
+    redlock_loop_free(program->loop); /* the client keeps it */
+    return is_refused && redlock_loop_fd(program->loop) == fd && program->open == 1;
+}
+
 static void wait_for_child(pid_t pid) {
     int result;
 
@@ -362,10 +375,13 @@ static void a_child_leaves_its_parents_loop_alone(void **state) {
     run_to(&program, 1);
     pid_t pid = fork();
     if (pid == 0) {
-        _exit(is_refused_in_child(&program) ? EXIT_SUCCESS : EXIT_FAILURE);
+        _exit(leaves_all_alone(&program) ? EXIT_SUCCESS : EXIT_FAILURE);
     }
     wait_for_child(pid);
     assert_true(redlock_validity_ms(program.lock) > 0);
+    assert_int_equal(redlock_release(program.lock, on_lock, &program), REDLOCK_OK);
+    run_to(&program, 2);
+    assert_int_equal(program.status, REDLOCK_OK);
     close_clients_of(&program, 1);
     redlock_loop_free(program.loop);
 }
@@ -382,6 +398,47 @@ static void a_child_does_not_wake_its_parent(void **state) {
     }
     wait_for_child(pid);
     assert_false(is_readable(loop));
+    redlock_loop_free(loop);
+}
+
+/* Closing its own copies of the descriptors does nothing to the parent's. */
+static void a_child_may_free_a_loop_without_clients(void **state) {
+    redlock_loop *loop = redlock_loop_pollable();
+    (void)state;
+
+    assert_non_null(loop);
+    pid_t pid = fork();
+    if (pid == 0) {
+        bool is_secluded = seclude(true);
+
+        redlock_loop_free(loop);
+        _exit(is_secluded ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    wait_for_child(pid);
+    assert_false(is_readable(loop));
+    redlock_loop_wake(loop);
+    assert_true(is_readable(loop));
+    assert_int_equal(redlock_loop_run(loop, -1), 0);
+    redlock_loop_free(loop);
+}
+
+/* Shows that the tests above would notice a system call. */
+static void a_secluded_child_may_not_use_a_descriptor(void **state) {
+    static redlock_loop *loop; /* static: valgrind must find it in the child, too */
+    int expected = under_valgrind() ? EXIT_FAILURE : SECLUSION_BROKEN;
+    int result;
+    (void)state;
+
+    loop = redlock_loop_pollable();
+    assert_non_null(loop);
+    pid_t pid = fork();
+    if (pid == 0) {
+        _exit(seclude(false) && is_readable(loop) ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    assert_true(pid >= 0);
+    assert_int_equal(waitpid(pid, &result, 0), pid);
+    assert_true(WIFEXITED(result));
+    assert_int_equal(WEXITSTATUS(result), expected);
     redlock_loop_free(loop);
 }
 
@@ -448,6 +505,8 @@ int main(void) {
         ON_NO_MASTERS(no_wake_is_lost),
         ON_FIVE_MASTERS(a_child_leaves_its_parents_loop_alone),
         ON_NO_MASTERS(a_child_does_not_wake_its_parent),
+        ON_NO_MASTERS(a_child_may_free_a_loop_without_clients),
+        ON_NO_MASTERS(a_secluded_child_may_not_use_a_descriptor),
         ON_FIVE_MASTERS(sockets_are_read_before_overdue_timers_fire),
         ON_FIVE_MASTERS(bad_arguments_are_refused),
     };
