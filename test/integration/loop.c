@@ -7,6 +7,8 @@
 #include "master_data.h"
 #include "seclusion.h"
 
+#include <redlock/statistics.h>
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,13 +18,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KEY "orders:42"
 #define CLIENTS_MAX 4
 #define WAKES 1000000
 #define THREADS 16
+#define BEATS 3
+#define BEAT_MS 1000
+#define SHORT_TTL_MS 100
 
 /* A program: its loop, and its clients. */
 struct program {
@@ -464,6 +471,83 @@ static void sockets_are_read_before_overdue_timers_fire(void **state) {
     redlock_loop_free(program.loop);
 }
 
+/* Returns the kernel's time, whatever the test's clocks say. */
+static uint64_t kernel_ms(void) {
+    struct timespec now;
+
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static uint64_t replies_to(const redlock_client *client) {
+    redlock_node_stats stats = {.size = sizeof(stats)};
+    uint64_t replies = 0;
+
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(redlock_client_node_stats(client, i, &stats), REDLOCK_OK);
+        replies += stats.replies;
+    }
+    return replies;
+}
+
+/* Each run is that of a heartbeat, if no answer has come. */
+static void an_idle_client_wakes_its_loop_at_heartbeats_only(void **state) {
+    struct program program = {.f = *state};
+    uint64_t runs = 0, answers = 0;
+
+    open_clients(&program, 1);
+    begin_lock(&program, 0, KEY);
+    run_to(&program, 1);
+    assert_int_equal(redlock_release(program.lock, on_lock, &program), REDLOCK_OK);
+    run_to(&program, 2);
+    run_until_quiet(&program);
+    uint64_t begun = kernel_ms();
+    uint64_t before = replies_to(program.clients[0]);
+    while (runs <= answers + BEATS) { /* the first one begins the first period */
+        assert_int_equal(redlock_loop_run(program.loop, -1), 0);
+        runs++;
+        answers = replies_to(program.clients[0]) - before;
+    }
+    assert_true(kernel_ms() - begun + 1 >= BEATS * BEAT_MS);
+    close_clients_of(&program, 1);
+    redlock_loop_free(program.loop);
+}
+
+/*
+ * The kernel's timer is early by a clock that stands still: nothing fires, and the loop waits as
+ * long again. Nor does it miss the instant when the clock has jumped beyond it.
+ */
+static void a_timer_fires_by_the_librarys_clock(void **state) {
+    struct program program = {.f = *state};
+    redlock_request request = request_for(KEY, SHORT_TTL_MS);
+    size_t runs = 0;
+
+    open_clients(&program, 1);
+    begin_lock(&program, 0, "orders:43"); /* connects */
+    run_to(&program, 1);
+    stop_time();
+    request.on_lost = on_lock;
+    request.on_lost_arg = &program;
+    assert_int_equal(
+        redlock_acquire(program.clients[0], &request, on_lock, &program, &program.lock),
+        REDLOCK_OK);
+    run_to(&program, 2);
+    assert_int_equal(program.status, REDLOCK_OK);
+    uint64_t begun = kernel_ms();
+    while (kernel_ms() - begun < 3 * SHORT_TTL_MS) {
+        assert_int_equal(redlock_loop_run(program.loop, -1), 0);
+        runs++;
+    }
+    assert_int_equal(program.callbacks, 2);
+    assert_in_range(runs, 1, 20); /* some answers may have come, too */
+    pass_time(2 * SHORT_TTL_MS);
+    run_to(&program, 3);
+    assert_true(program.status == REDLOCK_EEXPIRED || program.status == REDLOCK_ELOST);
+    resume_time();
+    close_clients_of(&program, 1);
+    redlock_loop_free(program.loop);
+}
+
 /* ---- refusals ---- */
 
 static void bad_arguments_are_refused(void **state) {
@@ -508,6 +592,8 @@ int main(void) {
         ON_NO_MASTERS(a_child_may_free_a_loop_without_clients),
         ON_NO_MASTERS(a_secluded_child_may_not_use_a_descriptor),
         ON_FIVE_MASTERS(sockets_are_read_before_overdue_timers_fire),
+        ON_FIVE_MASTERS(an_idle_client_wakes_its_loop_at_heartbeats_only),
+        ON_FIVE_MASTERS(a_timer_fires_by_the_librarys_clock),
         ON_FIVE_MASTERS(bad_arguments_are_refused),
     };
 

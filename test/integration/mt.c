@@ -5,9 +5,11 @@
 #include "clocks.h"
 #include "harness.h"
 #include "master_data.h"
+#include "poll_timeout.h"
 #include "seclusion.h"
 
 #include <redlock/mt.h>
+#include <redlock/statistics.h>
 
 #include <pthread.h>
 #include <sched.h>
@@ -16,11 +18,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KEY "orders:42"
 #define OTHER_KEY "orders:43"
+#define BEATS 3
+#define BEAT_MS 1000
 
 /* The end of a call that was made with a callback. */
 struct outcome {
@@ -630,6 +636,71 @@ static void renewals_reach_the_validity(void **state) {
     end(mt);
 }
 
+/* ---- an idle client ---- */
+
+struct traffic {
+    pid_t thread;     /* the library's */
+    uint64_t answers; /* of all nodes */
+};
+
+static void read_traffic(redlock_client *client, void *arg) {
+    struct traffic *traffic = arg;
+    redlock_node_stats stats = {.size = sizeof(stats)};
+
+    traffic->thread = (pid_t)syscall(SYS_gettid);
+    traffic->answers = 0;
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(redlock_client_node_stats(client, i, &stats), REDLOCK_OK);
+        traffic->answers += stats.replies;
+    }
+}
+
+/* Returns how often a thread has gone to sleep. */
+static uint64_t sleeps_of(pid_t thread) {
+    static const char field[] = "\nvoluntary_ctxt_switches:";
+    char path[64], text[4096];
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)thread);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    size_t length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    const char *found = strstr(text, field);
+    assert_non_null(found);
+    return strtoull(found + strlen(field), NULL, 10);
+}
+
+static uint64_t now_ms(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Each wake is that of a heartbeat, if no answer has come. */
+static void an_idle_client_wakes_its_thread_at_heartbeats_only(void **state) {
+    struct fixture *f = *state;
+    redlock_mt *mt = create(f);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+    struct traffic before, after;
+    struct poll_timeout timeout = {0};
+
+    assert_int_equal(redlock_mt_release(take(mt, &request), NULL), REDLOCK_OK);
+    wait_released(f, KEY);
+    assert_int_equal(redlock_mt_run(mt, read_traffic, &before, NULL), REDLOCK_OK);
+    uint64_t begun = now_ms();
+    uint64_t sleeps = sleeps_of(before.thread);
+    /* One may still follow the call, and one the heartbeat that begins the first period. */
+    while (sleeps_of(before.thread) < sleeps + BEATS + 2) {
+        assert_true(poll_timeout_wait(&timeout, PATIENT_MS));
+    }
+    uint64_t passed_ms = now_ms() - begun;
+    assert_int_equal(redlock_mt_run(mt, read_traffic, &after, NULL), REDLOCK_OK);
+    assert_true(passed_ms + 1 + (after.answers - before.answers) * BEAT_MS >= BEATS * BEAT_MS);
+    end(mt);
+}
+
 /* ---- the end ---- */
 
 static void a_close_wakes_those_who_wait(void **state) {
@@ -1020,6 +1091,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_loss_is_reported_once),
         ON_FIVE_MASTERS(an_earlier_loss_is_reported_too),
         ON_FIVE_MASTERS(renewals_reach_the_validity),
+        ON_FIVE_MASTERS(an_idle_client_wakes_its_thread_at_heartbeats_only),
         ON_FIVE_MASTERS(a_close_wakes_those_who_wait),
         ON_FIVE_MASTERS(a_release_waits_for_the_callback_of_a_loss),
         ON_FIVE_MASTERS(calls_after_a_close_are_refused),
