@@ -180,7 +180,7 @@ REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client *client,
  *   REDLOCK_OK         a quorum still had the lock's token: the lock was held to the end
  *   REDLOCK_ELOST      no quorum had it any more: another client may have held the lock too
  *   REDLOCK_ENOQUORUM  not known: not enough nodes answered within node_timeout_ms
- *   REDLOCK_ENOMEM     the release could not be sent: the key is free when its TTL is over
+ *   REDLOCK_ENOMEM     could not be sent: the key is free when its TTL is over, or before
  *
  * Refused with REDLOCK_EINVAL while the lock is being acquired (use redlock_cancel), with
  * REDLOCK_ECLOSED only inside on_closed.

@@ -113,12 +113,29 @@ static const char *what_became_of_release(const struct round *round, bool is_clo
                                           : "being released";
 }
 
+/* Returns whether the lock's end has no round: it was handed on, or there was no memory to send it.
+ */
+static bool ends_without_round(const redlock_lock *lock) {
+    const struct round *round = lock_round(lock);
+    return lock->lease.was_acquired && (lock->is_let_go || lock->is_notified) &&
+           (round == NULL || round->kind != ROUND_RELEASE);
+}
+
+static const char *what_became_of_handle(const redlock_lock *lock) {
+    return !lock->is_notified              ? "being released"
+           : lock->ended == REDLOCK_ENOMEM ? "not released: out of memory"
+                                           : "released";
+}
+
 /* Returns the head of the sentence. The state decides first: a lock may be lost without a round. */
 static const char *what_happened(const redlock_lock *lock) {
     const struct lease *lease = &lock->lease;
     const struct round *round = lock_round(lock);
     if (lease->state == LEASE_LOST) {
         return what_was_lost(lease);
+    }
+    if (ends_without_round(lock)) {
+        return what_became_of_handle(lock);
     }
     if (round == NULL && lock->was_renewed) {
         return "renewed";
@@ -139,7 +156,7 @@ static bool is_about_acquisition(const redlock_lock *lock) {
     const struct round *round = lock_round(lock);
     bool is_later = round != NULL ? round->kind == ROUND_RENEW || round->kind == ROUND_RELEASE
                                   : lock->was_renewed;
-    return lock->lease.state != LEASE_LOST && !is_later;
+    return lock->lease.state != LEASE_LOST && !is_later && !ends_without_round(lock);
 }
 
 /* Returns the time that late nodes had to answer: after a DIAGNOSE, in the try before it. */

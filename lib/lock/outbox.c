@@ -237,6 +237,17 @@ static bool prepare_try(redlock_lock *lock, const struct lease_update *update) {
 
 /* ---- sending ---- */
 
+/* Returns the release of one of the lock's tokens. */
+static struct release release_of(const redlock_lock *lock, struct key *key, const char *token,
+                                 uint64_t entry_ticket, uint64_t now) {
+    return (struct release){.kind = lock_kind(lock),
+                            .request = lock->request,
+                            .key = key,
+                            .token = token,
+                            .ticket = entry_ticket,
+                            .until = nanos_add(now, lock->lease.longest_ttl)};
+}
+
 /* Makes an operation the lock's latest one, and drops the events of the one before. */
 static void adopt_operation(redlock_lock *lock, struct operation *operation) {
     operation->listener = (struct operation_listener){on_vote, lock};
@@ -277,12 +288,24 @@ static struct operation *next_operation(redlock_lock *lock, const struct lease_u
     return operation;
 }
 
+/* Keeps a release of the lock that there was no memory to send pending at the nodes. */
+static void defer_release(const redlock_lock *lock, uint64_t now) {
+    char token[TOKEN_LENGTH + 1];
+    token_unpack(token, lock->token);
+    struct release release = release_of(lock, lock->key, token, outbox_entry_ticket(lock), now);
+    release.stay_until = lock->lease.holding.stay_until;
+    release_defer(lock->locks->rounds, &release, lock->lease.may_hold);
+}
+
 void outbox_send(redlock_lock *lock, const struct lease_update *update, uint64_t now) {
     if (!update->send) {
         return;
     }
     struct operation *operation = next_operation(lock, update, now);
     if (operation == NULL) {
+        if (update->round == ROUND_RELEASE) {
+            defer_release(lock, now);
+        }
         locks_raise(lock, LOCK_NO_MEMORY);
         return;
     }
@@ -327,12 +350,7 @@ void outbox_top_up(redlock_lock *lock, const struct lease_update *update, uint64
 
 void outbox_undo(redlock_lock *lock, struct key *key, const char *token, uint64_t entry_ticket,
                  uint32_t nodes, uint64_t now) {
-    const struct release release = {.kind = lock_kind(lock),
-                                    .request = lock->request,
-                                    .key = key,
-                                    .token = token,
-                                    .ticket = entry_ticket,
-                                    .until = nanos_add(now, lock->lease.longest_ttl)};
+    const struct release release = release_of(lock, key, token, entry_ticket, now);
     release_send(lock->locks->rounds, OPERATION_UNATTENDED, &release, nodes, now);
 }
 

@@ -537,6 +537,6 @@ const char *uplink_refusal(const struct uplink *uplink) {
 
 const char *uplink_why_unreachable(const struct uplink *uplink) {
     return uplink->state != UPLINK_UP ? uplink->reason
-                                      : "it was not connected then, or max_commands or max_bytes "
-                                        "was reached";
+                                      : "it was not connected then, max_commands or max_bytes was "
+                                        "reached, or memory ran out";
 }

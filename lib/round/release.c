@@ -15,9 +15,7 @@
 
 #include <string.h>
 
-/* Makes a release that there was no memory to send a pending release of `nodes`, a mask. */
-static void defer_to_nodes(const struct rounds *rounds, const struct release *release,
-                           uint32_t nodes) {
+void release_defer(const struct rounds *rounds, const struct release *release, uint32_t nodes) {
     const struct members *members = rounds->operations.members;
     uint32_t rest = nodes & members_all(members);
     struct node *node;
@@ -31,7 +29,7 @@ bool release_send(struct rounds *rounds, struct operation_listener listener,
     struct operation *operation =
         operation_create(&rounds->operations, release->kind, release->key, release->token, 0);
     if (operation == NULL) { /* nothing would report a failure, so it is pending at all nodes */
-        defer_to_nodes(rounds, release, nodes);
+        release_defer(rounds, release, nodes);
         return false;
     }
     operation->listener = listener;

@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Makes a release that there was no memory to send a pending release of `nodes`, a mask. */
+void release_defer(const struct rounds *rounds, const struct release *release, uint32_t nodes);
+
 /*
  * Sends the release of a token to `nodes`, a mask. A release that does not get through becomes a
  * pending release of the node, until the key has expired. Returns false when out of memory; the

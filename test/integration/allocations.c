@@ -313,6 +313,51 @@ static void a_release_that_was_sent_reports_its_own_result(void **state) {
     wait_released(f, "one");
 }
 
+struct release {
+    bool came;
+    redlock_status status;
+    char why[32];
+};
+
+static void record_release(redlock_lock *lock, redlock_status status, void *arg) {
+    struct release *release = arg;
+
+    *release = (struct release){.came = true, .status = status};
+    snprintf(release->why, sizeof(release->why), "%s", redlock_explain(lock));
+}
+
+static bool is_released(void *arg) {
+    return ((const struct release *)arg)->came;
+}
+
+/* Keys that stay until their TTL is over are counted. */
+static void a_release_without_memory_is_counted(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = quiet_client(f, 5);
+    redlock_lock *lock = hold(f, client, "one", LONG_TTL_MS);
+    struct release release = {0};
+
+    wait_holders(f, "one", 5);
+    wait_all_answered(f, client);
+    freeze(f, 4);
+    for (int i = 0; i < 8; i++) { /* their rounds, which go on, use up the spare objects */
+        char name[16];
+        snprintf(name, sizeof(name), "other:%d", i);
+        hold(f, client, name, LONG_TTL_MS);
+    }
+    f->allocator.refuse_after = 0;
+    assert_int_equal(redlock_release(lock, record_release, &release), REDLOCK_OK);
+    run_until(f, is_released, &release, "the release ends");
+    f->allocator.refuse_after = SIZE_MAX;
+    thaw_masters(f, 4, 5);
+    assert_int_equal(release.status, REDLOCK_ENOMEM);
+    assert_memory_equal(release.why, "not released: out of memory,", 28);
+    struct member *member = begin_drain(f, client);
+    wait_closed(f, member);
+    assert_int_equal(member->unreleased, 5);
+    wait_holders(f, "one", 5);
+}
+
 static void a_cancel_releases_what_a_diagnosing_round_could_not(void **state) {
     struct fixture *f = *state;
     redlock_client *client = connect_client(f);
@@ -341,6 +386,7 @@ int main(void) {
         ON_FIVE_MASTERS(acquisition_without_memory_says_so),
         ON_FIVE_MASTERS(a_release_that_was_sent_reports_its_own_result),
         ON_FIVE_MASTERS(a_cancel_releases_what_a_diagnosing_round_could_not),
+        ON_FIVE_MASTERS(a_release_without_memory_is_counted),
     };
 
     return cmocka_run_group_tests_name("allocations", tests, NULL, NULL);

@@ -83,11 +83,14 @@ static void on_extended(redlock_lock *lock, redlock_status status, void *arg) {
     leave(hold);
 }
 
+#define UNSENT "not released: out of memory, "
+
 static void on_released(redlock_lock *lock, redlock_status status, void *arg) {
     struct hold *hold = arg;
     CHECK(hold->stage == HOLD_RELEASING && hold->lock == lock && !hold->is_extending);
     CHECK(status == REDLOCK_OK || status == REDLOCK_ELOST || status == REDLOCK_ENOQUORUM ||
           status == REDLOCK_ENOMEM);
+    CHECK(status != REDLOCK_ENOMEM || strncmp(redlock_explain(lock), UNSENT, strlen(UNSENT)) == 0);
     hold->stage = HOLD_GONE;
     hold->released = status;
     hold->app->leaves_keys |= status == REDLOCK_ENOMEM;
