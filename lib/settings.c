@@ -244,8 +244,9 @@ static void store_number(const struct place *place, uint64_t number) {
 static redlock_status set_number(const struct place *place, const char *value,
                                  redlock_error *error) {
     uint64_t most = place->field->size == sizeof(uint64_t) ? UINT64_MAX : UINT32_MAX;
-    uint64_t number;
-    if (!read_number(value, most, &number)) {
+    uint64_t number = REDLOCK_FOREVER;
+    bool is_forever = most == REDLOCK_FOREVER && strcmp(value, "forever") == 0;
+    if (!is_forever && !read_number(value, most, &number)) {
         return error_set(error, REDLOCK_EINVAL, "%s: \"%.64s\" is not a number up to %" PRIu64,
                          place->field->name, value, most);
     }
@@ -387,6 +388,9 @@ static redlock_status set_value(const struct place *place, const char *value, si
 /* Sets the field `name` among the `count` fields of `place`; `kind` is for the message. */
 static redlock_status set(struct place *place, size_t count, const char *kind, const char *name,
                           const char *value, size_t length, redlock_error *error) {
+    if (place->values == NULL || name == NULL) {
+        return error_set(error, REDLOCK_EINVAL, "no %s is named, or there is no struct", kind);
+    }
     for (size_t i = 0; i < count; i++) {
         if (strcmp(place->fields[i].name, name) == 0) {
             place->field = &place->fields[i];
@@ -404,14 +408,16 @@ static redlock_status set(struct place *place, size_t count, const char *kind, c
 
 redlock_status redlock_options_set(redlock_options *options, const char *field, const char *value,
                                    redlock_error *error) {
-    struct place place = {(char *)options, &((struct owned_options *)options)->owned,
+    struct owned_options *owner = (struct owned_options *)options;
+    struct place place = {(char *)options, owner != NULL ? &owner->owned : NULL,
                           (const char *)&default_options, option_fields, NULL};
     return set(&place, COUNT(option_fields), "option", field, value, 0, error);
 }
 
 redlock_status redlock_request_set(redlock_request *request, const char *field, const char *value,
                                    size_t length, redlock_error *error) {
-    struct place place = {(char *)request, &((struct owned_request *)request)->owned,
+    struct owned_request *owner = (struct owned_request *)request;
+    struct place place = {(char *)request, owner != NULL ? &owner->owned : NULL,
                           (const char *)&default_request, request_fields, NULL};
     return set(&place, COUNT(request_fields), "field of a request", field, value, length, error);
 }
@@ -419,16 +425,22 @@ redlock_status redlock_request_set(redlock_request *request, const char *field, 
 /* ---- hooks ---- */
 
 void redlock_options_set_log(redlock_options *options, redlock_log_cb *log, void *arg) {
-    options->log = log;
-    options->log_arg = arg;
+    if (options != NULL) {
+        options->log = log;
+        options->log_arg = arg;
+    }
 }
 
 void redlock_options_set_trace(redlock_options *options, redlock_trace_cb *trace, void *arg) {
-    options->trace = trace;
-    options->trace_arg = arg;
+    if (options != NULL) {
+        options->trace = trace;
+        options->trace_arg = arg;
+    }
 }
 
 void redlock_request_set_on_lost(redlock_request *request, redlock_cb *on_lost, void *arg) {
-    request->on_lost = on_lost;
-    request->on_lost_arg = arg;
+    if (request != NULL) {
+        request->on_lost = on_lost;
+        request->on_lost_arg = arg;
+    }
 }

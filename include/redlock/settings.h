@@ -14,7 +14,8 @@
  * The names are those of the fields of redlock_options and redlock_request, which say what they
  * mean. A value is a text:
  *
- *   numbers       decimal digits; `drift` also with a point, in each locale
+ *   numbers       decimal digits; of 64 bits also "forever", REDLOCK_FOREVER; `drift` also with a
+ *                 point, in each locale
  *   flags         "true" or "false"
  *   enumerations  the end of the enumerator's name, in small letters: `guards` "lenient"
  *   lists         each call adds one entry: `nodes`, and `keys` of a request. Their counts and

@@ -4,7 +4,10 @@
 
 #include <redlock.h>
 
-/* Sets the status and message of `error`, unless NULL. Returns `status`. */
+/*
+ * Sets the status and message of `error`, unless NULL; control characters become "?". Returns
+ * `status`.
+ */
 __attribute__((format(printf, 3, 4))) redlock_status
 error_set(redlock_error *error, redlock_status status, const char *format, ...);
 

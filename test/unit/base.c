@@ -327,6 +327,13 @@ static void test_an_error_has_a_status_and_a_sentence(void **state) {
     assert_int_equal(error_set(NULL, REDLOCK_ENOMEM, "nobody asked"), REDLOCK_ENOMEM);
 }
 
+static void test_a_sentence_is_one_line(void **state) {
+    (void)state;
+    redlock_error error;
+    error_set(&error, REDLOCK_EINVAL, "name: \"%s\"", "a\nb\033[1m\x7f caf\xc3\xa9~");
+    assert_string_equal(error.message, "name: \"a?b?[1m? caf\xc3\xa9~\"");
+}
+
 static void test_a_sentence_that_is_too_long_is_cut(void **state) {
     (void)state;
     redlock_error error;
@@ -350,6 +357,7 @@ int main(void) {
         cmocka_unit_test(test_text_that_cannot_be_formatted_is_left_out),
         cmocka_unit_test(test_foreign_bytes_stay_on_one_line),
         cmocka_unit_test(test_an_error_has_a_status_and_a_sentence),
+        cmocka_unit_test(test_a_sentence_is_one_line),
         cmocka_unit_test(test_a_sentence_that_is_too_long_is_cut),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -221,6 +221,19 @@ static void test_null_is_the_default(void **state) {
     redlock_request_free(request);
 }
 
+static void test_forever_is_a_number_of_64_bits(void **state) {
+    (void)state;
+    redlock_options *options = redlock_options_new();
+    redlock_request *request = redlock_request_new();
+    set_term(request, "wait_ms", "forever", 0);
+    assert_true(request->wait_ms == REDLOCK_FOREVER);
+    refuses_term(request, "retries", "forever",
+                 "retries: \"forever\" is not a number up to 4294967295");
+    refuses_option(options, "drift", "forever", "drift: \"forever\" is not a number such as 0.01");
+    redlock_options_free(options);
+    redlock_request_free(request);
+}
+
 static void test_a_refusal_names_the_field(void **state) {
     (void)state;
     redlock_options *options = redlock_options_new();
@@ -228,6 +241,8 @@ static void test_a_refusal_names_the_field(void **state) {
     refuses_option(options, "node", "a", "node: there is no such option");
     refuses_option(options, "size", "1", "size: there is no such option");
     refuses_option(options, "", NULL, ": there is no such option");
+    refuses_option(options, NULL, "1", "no option is named, or there is no struct");
+    refuses_option(NULL, "name", "a", "no option is named, or there is no struct");
     refuses_option(options, "max_ttl_ms", "",
                    "max_ttl_ms: \"\" is not a number up to 18446744073709551615");
     refuses_option(options, "max_ttl_ms", "-1",
@@ -246,6 +261,7 @@ static void test_a_refusal_names_the_field(void **state) {
     refuses_option(options, "guards", "ON", "guards: \"ON\" is not on, lenient or off");
     refuses_option(options, "handover", "", "handover: \"\" is not push or confirm");
     refuses_term(request, "watchdog", "1", "watchdog: \"1\" is not false or true");
+    refuses_term(NULL, "key", "1", "no field of a request is named, or there is no struct");
     refuses_term(request, "on_lost", "1", "on_lost: there is no such field of a request");
     assert_default_options(options);
     assert_default_request(request);
@@ -298,6 +314,9 @@ static void lose_nothing(redlock_lock *lock, redlock_status status, void *arg) {
 static void test_hooks_are_set_with_their_argument(void **state) {
     redlock_options *options = redlock_options_new();
     redlock_request *request = redlock_request_new();
+    redlock_options_set_log(NULL, log_nothing, state);
+    redlock_options_set_trace(NULL, NULL, state);
+    redlock_request_set_on_lost(NULL, NULL, state);
     redlock_options_set_log(options, log_nothing, state);
     redlock_options_set_trace(options, trace_nothing, &options);
     redlock_request_set_on_lost(request, lose_nothing, &request);
@@ -314,6 +333,7 @@ int main(void) {
         cmocka_unit_test(test_options_are_set_by_name),
         cmocka_unit_test(test_requests_are_set_by_name),
         cmocka_unit_test(test_null_is_the_default),
+        cmocka_unit_test(test_forever_is_a_number_of_64_bits),
         cmocka_unit_test(test_a_refusal_names_the_field),
         cmocka_unit_test(test_without_memory_nothing_changes),
         cmocka_unit_test(test_hooks_are_set_with_their_argument),
