@@ -18,8 +18,9 @@ key. All errors are of class Error; each status has a class of its own, such as 
 
 The end of a `with` block releases the lock, and raises Lost if it was not held to the end, unless
 the block has raised an exception itself. `on_lost` is called once, with the lock and an Error, when
-a held lock is lost: of a Client on a thread of the library, which it must not keep waiting. Ctrl-C
-and asyncio.CancelledError end a wait; the lock is then not held.
+a held lock is lost: of a Client on a thread of the library, which it must not keep waiting, so that
+calls that wait raise Invalid there. Ctrl-C and asyncio.CancelledError end a wait; the lock is then
+not held. A lock that nothing refers to any more is released, with a ResourceWarning.
 """
 
 import asyncio
@@ -27,6 +28,10 @@ import ctypes
 import itertools
 import os
 import threading
+import warnings
+import weakref
+
+FOREVER = "forever"  # a value of wait_ms: no limit
 
 _library = ctypes.CDLL(os.environ.get("REDLOCK_LIBRARY", "libredlock.so.0"))
 
@@ -77,7 +82,9 @@ _mt_begin_release = _function(
     "redlock_mt_begin_release", _status, _pointer, _mt_callback, _pointer
 )
 _mt_release = _function("redlock_mt_release", _status, _pointer, _error)
-_mt_extend = _function("redlock_mt_extend", _status, _pointer, _number, _error)
+_mt_begin_extend = _function(
+    "redlock_mt_begin_extend", _status, _pointer, _number, _mt_callback, _pointer, _error
+)
 _mt_on_lost = _function("redlock_mt_on_lost", _status, _pointer, _mt_callback, _pointer)
 _mt_validity_ms = _function("redlock_mt_validity_ms", _number, _pointer)
 _mt_fence = _function("redlock_mt_fence", _number, _pointer)
@@ -157,6 +164,9 @@ _classes = [
 ]  # fmt: skip
 
 
+_INVALID = -1
+
+
 def _failure(status, text):
     """Returns the exception of a status, -1 and less; `text` is its sentence, or empty."""
     return _classes[-1 - status]((text or _strerror(status)).decode(errors="replace"))
@@ -170,31 +180,57 @@ def _check(status, error):
 # -------------------------------------------------------------------------------------- settings
 
 
-def _bytes(value):
+_LISTS = ("keys", "nodes")  # the settings that have several entries
+
+
+def _bytes(name, value):
     if isinstance(value, bool):
         return b"true" if value else b"false"
     if isinstance(value, float):
-        return format(value, "f").encode()
-    return value if isinstance(value, bytes) else str(value).encode()
+        value = int(value) if value.is_integer() else format(value, ".15f")
+    if isinstance(value, (int, str)):
+        return str(value).encode(errors="surrogateescape")
+    if isinstance(value, bytes):
+        return value
+    raise Invalid("%s: %r is neither a text nor a number" % (name, value))
 
 
-def _entries(value):
-    return value if isinstance(value, (list, tuple)) else [value]
+def _settings(given):
+    """Yields the name and the bytes of each entry. None is the default."""
+    for name, value in given.items():
+        is_list = name in _LISTS
+        if is_list and not isinstance(value, (list, tuple)):
+            raise Invalid("%s: %r is not a list" % (name, value))
+        for entry in value if is_list else [value]:
+            if entry is not None or is_list:
+                yield name, _bytes(name, entry)
+
+
+def _check_callable(name, value):
+    if value is not None and not callable(value):
+        raise Invalid("%s: %r cannot be called" % (name, value))
+
+
+def _ttl(value):
+    if not isinstance(value, int) or not 0 <= value < 1 << 64:
+        raise Invalid("ttl_ms: %r is not a number of milliseconds" % (value,))
+    return value
 
 
 class _Options:
     """redlock_options, for the time of a `with` block."""
 
     def __init__(self, nodes, settings):
-        self.given = dict(settings, nodes=list(nodes))
+        self.given = dict(settings, nodes=nodes)
 
     def __enter__(self):
         self.pointer = _options_new()
         error = _ErrorStruct()
         try:
-            for name, value in self.given.items():
-                for entry in _entries(value):
-                    _check(_options_set(self.pointer, name.encode(), _bytes(entry), error), error)
+            for name, data in _settings(self.given):
+                if b"\0" in data:
+                    raise Invalid("%s: %r has a NUL byte" % (name, data))
+                _check(_options_set(self.pointer, name.encode(), data, error), error)
         except BaseException:
             _options_free(self.pointer)
             raise
@@ -214,11 +250,9 @@ class _Request:
         self.pointer = _request_new()
         error = _ErrorStruct()
         try:
-            for name, value in self.given.items():
-                for entry in _entries(value):
-                    data = _bytes(entry)
-                    status = _request_set(self.pointer, name.encode(), data, len(data), error)
-                    _check(status, error)
+            for name, data in _settings(self.given):
+                status = _request_set(self.pointer, name.encode(), data, len(data), error)
+                _check(status, error)
         except BaseException:
             _request_free(self.pointer)
             raise
@@ -232,27 +266,46 @@ class _Request:
 
 _ids = itertools.count(1)
 _calls = {}  # number: _Call, of a request under way
-_held = {}  # number: lock, of a lock whose loss is to be reported
+# number: lock, of a lock whose loss is to be reported. The program alone keeps a lock.
+_held = weakref.WeakValueDictionary()
+
+
+_here = threading.local()  # is_callback: whether this is a thread of the library
+
+
+def _check_may_wait():
+    if getattr(_here, "is_callback", False):
+        raise Invalid("a callback of a Client must not wait for the Client")
 
 
 class _Call:
     """A request of a Client, and its end."""
 
     def __init__(self):
-        self.ended = threading.Event()
+        self.number = next(_ids)
+        self.under_way = threading.Lock()  # an Event that Ctrl-C interrupts may stay locked
+        self.under_way.acquire()
         self.status = 0
         self.why = b""
+        _calls[self.number] = self
+
+    def wait(self):
+        self.under_way.acquire()  # Ctrl-C interrupts it
+        if self.status != 0:
+            raise _failure(self.status, self.why)
 
 
 @_mt_callback
-def _on_mt_acquired(_handle, status, why, number):
+def _on_mt_ended(_handle, status, why, number):
+    _here.is_callback = True  # objects may be collected here, too: see Client.__del__
     call = _calls.pop(number)
     call.status, call.why = status, why
-    call.ended.set()
+    call.under_way.release()
 
 
 @_mt_callback
 def _on_mt_lost(_handle, status, why, number):
+    _here.is_callback = True
     _report_loss(number, status, why)
 
 
@@ -271,11 +324,14 @@ class _Lock:
     """Locks of both kinds: the request, and what is read of a handle."""
 
     def __init__(self, client, key, on_lost, settings):
+        self._handle = None
+        self._is_in_use = False  # from the begin of acquire to that of release
+        _check_callable("on_lost", on_lost)
         self.client = client
         self.on_lost = on_lost
         self._given = (key, settings)
-        self._handle = None
         self._number = 0  # in _held
+        self._reading = threading.Lock()  # a call with the handle begins; none may once it is taken
 
     @property
     def is_held(self):
@@ -284,15 +340,35 @@ class _Lock:
 
     def _take_handle(self):
         """Returns the handle, which belongs to the caller from now on."""
-        handle, self._handle = self._handle, None
+        with self._reading:
+            handle, self._handle = self._handle, None
+            if handle is None:
+                raise Invalid("the lock is not held: it was not acquired, or is released")
+            self._is_in_use = False
         _held.pop(self._number, None)
-        if handle is None:
-            raise Invalid("the lock is not held: it was not acquired, or is released")
         return handle
 
-    def _be_free(self):
+    def _put_back(self, handle):
+        with self._reading:
+            self._handle, self._is_in_use = handle, True
+
+    def _begin_use(self):
+        with self._reading:
+            if self._is_in_use:
+                raise Invalid("the lock is acquired already, or another thread or task does that")
+            self._is_in_use = True
+
+    def __reduce__(self):
+        raise TypeError("a lock cannot be copied")
+
+    def _read(self, function):
+        with self._reading:
+            return function(self._handle) if self._handle is not None else 0
+
+    def __del__(self):
         if self._handle is not None:
-            raise Invalid("the lock is acquired already")
+            warnings.warn("a lock was not released", ResourceWarning, source=self)
+            self._abandon(self._handle)
 
 
 # --------------------------------------------------------------------------------------- threads
@@ -303,52 +379,62 @@ class Lock(_Lock):
 
     def acquire(self):
         """Acquires the lock, and waits until that has ended."""
-        self._be_free()
-        call, number = _Call(), next(_ids)
-        handle, error = _pointer(), _ErrorStruct()
-        with _Request(*self._given) as request:
-            _calls[number] = call
-            status = _mt_begin_acquire(
-                self.client._mt, request, _on_mt_acquired, number, handle, error
-            )
-        if status != 0:
-            del _calls[number]
-            _check(status, error)
+        _check_may_wait()
+        self._begin_use()
+        call, handle, error = _Call(), _pointer(), _ErrorStruct()
         try:
-            call.ended.wait()  # Ctrl-C interrupts it
-            _check_call(call)
+            with _Request(*self._given) as request:
+                status = _mt_begin_acquire(
+                    self.client._mt, request, _on_mt_ended, call.number, handle, error
+                )
+            _check(status, error)
+            call.wait()
+            self._handle = handle
         except BaseException:
-            _mt_begin_release(handle, _no_mt_callback, None)
+            self._handle, self._is_in_use = None, False
+            if handle:
+                _mt_begin_release(handle, _no_mt_callback, None)
+            else:
+                _calls.pop(call.number, None)
             raise
-        self._handle = handle
         if self.on_lost is not None:
-            self._number = number
-            _held[number] = self
-            _mt_on_lost(handle, _on_mt_lost, number)
+            self._number = call.number
+            _held[self._number] = self
+            _mt_on_lost(handle, _on_mt_lost, self._number)
 
     def release(self):
         """Releases the lock. Raises Lost if it was not held to the end."""
-        error = _ErrorStruct()
-        _check(_mt_release(self._take_handle(), error), error)
+        handle, error = self._take_handle(), _ErrorStruct()
+        status = _mt_release(handle, error)
+        if status == _INVALID:  # inside a callback, or after fork(): it is still ours
+            self._put_back(handle)
+        _check(status, error)
 
     def extend(self, ttl_ms=0):
         """Extends the lock: redlock_extend."""
-        error = _ErrorStruct()
-        if self._handle is None:
-            raise Invalid("the lock is not held")
-        _check(_mt_extend(self._handle, ttl_ms, error), error)
+        _check_may_wait()
+        ttl, call, error = _ttl(ttl_ms), _Call(), _ErrorStruct()
+        with self._reading:
+            status = _INVALID
+            if self._handle is not None:
+                status = _mt_begin_extend(self._handle, ttl, _on_mt_ended, call.number, error)
+        if status != 0:
+            del _calls[call.number]
+            raise _failure(status, error.message or b"the lock is not held")
+        call.wait()
 
     @property
     def validity_ms(self):
         """Time in ms for which the lock is certain to be held; 0: it is not. From any thread."""
-        handle = self._handle
-        return _mt_validity_ms(handle) if handle is not None else 0
+        return self._read(_mt_validity_ms)
 
     @property
     def fence(self):
         """Fence of a fenced lock that is held; otherwise 0."""
-        handle = self._handle
-        return _mt_fence(handle) if handle is not None else 0
+        return self._read(_mt_fence)
+
+    def _abandon(self, handle):
+        _mt_begin_release(handle, _no_mt_callback, None)
 
     def __enter__(self):
         self.acquire()
@@ -362,9 +448,14 @@ class Lock(_Lock):
                 raise
 
 
-def _check_call(call):
-    if call.status != 0:
-        raise _failure(call.status, call.why)
+def _write_to(log):
+    """Returns a redlock_log_cb of a Client, which runs on a thread of the library."""
+
+    def write(_level, line, _arg):
+        _here.is_callback = True
+        log(line.decode(errors="replace"))
+
+    return _log(write)
 
 
 _no_mt_callback = ctypes.cast(None, _mt_callback)
@@ -376,7 +467,8 @@ class Client:
     def __init__(self, nodes, *, log=None, **settings):
         """Connects to the masters. `log` is called with each line, on a thread of the library."""
         self._mt = None
-        self._log = _log(lambda _level, line, _arg: log(line.decode(errors="replace")))
+        _check_callable("log", log)
+        self._log = _write_to(log)
         error, mt = _ErrorStruct(), _pointer()
         with _Options(nodes, settings) as options:
             if log is not None:
@@ -390,7 +482,8 @@ class Client:
 
     def close(self):
         """Ends all requests with Closed, releases all locks, and waits until that is done."""
-        _mt_close(self._mt, None)
+        if _mt_close(self._mt, None) == _INVALID:
+            raise Invalid("a client is closed neither in a callback of its own nor after fork()")
 
     def __enter__(self):
         return self
@@ -399,13 +492,22 @@ class Client:
         self.close()
 
     def __del__(self):  # not in close: other threads may be inside a call
-        if self._mt is not None:
+        if self._mt is None:
+            return
+        if getattr(_here, "is_callback", False):  # it would wait for this thread
+            threading.Thread(target=_free, args=(self._mt, self._log)).start()
+        else:
             _mt_free(self._mt)
+
+
+def _free(mt, _log_in_use):
+    _mt_free(mt)
 
 
 # --------------------------------------------------------------------------------------- asyncio
 
 _futures = {}  # number: future, of a call under way
+_clients = {}  # number: AsyncClient that is open: the library may call its log
 
 
 @_callback
@@ -426,9 +528,10 @@ def _on_acquired(handle, status, number):
 
 @_closed
 def _on_closed(number):
-    future = _futures.pop(number)
-    if not future.done():
-        future.set_result(None)
+    client = _clients.pop(number)
+    client._is_closed = True  # from here on the handles of its locks are no more
+    if not client._closed.done():
+        client._closed.set_result(None)
 
 
 _no_callback = ctypes.cast(None, _callback)
@@ -439,7 +542,15 @@ class AsyncLock(_Lock):
 
     async def acquire(self):
         """Acquires the lock."""
-        self._be_free()
+        self._begin_use()
+        try:
+            self._handle = await self._acquired()
+        except BaseException:
+            self._is_in_use = False
+            raise
+
+    async def _acquired(self):
+        """Returns the handle of an acquisition, unless that fails."""
         client = self.client
         client._check_open()
         number, handle = next(_ids), _pointer()
@@ -456,14 +567,14 @@ class AsyncLock(_Lock):
             status, why = await future
             if status != 0:
                 raise _failure(status, why)
+            return handle
         except BaseException:
             _held.pop(number, None)
             if number in _futures:
                 _cancel(handle)
-            elif not future.cancelled() and future.result()[0] == 0:
+            elif not future.cancelled() and future.result()[0] == 0 and not client._is_closed:
                 _release(handle, _no_callback, None)
             raise
-        self._handle = handle
 
     async def release(self):
         """Releases the lock. Raises Lost if it was not held to the end."""
@@ -478,12 +589,12 @@ class AsyncLock(_Lock):
 
     async def extend(self, ttl_ms=0):
         """Extends the lock: redlock_extend."""
-        handle, client = self._handle, self.client
+        ttl, handle, client = _ttl(ttl_ms), self._handle, self.client
         client._check_open()
         if handle is None:
             raise Invalid("the lock is not held")
         number = next(_ids)
-        future = client._begin(number, lambda: _extend(handle, ttl_ms, _on_status, number))
+        future = client._begin(number, lambda: _extend(handle, ttl, _on_status, number))
         status, why = await future
         if status != 0:
             raise _failure(status, why)
@@ -491,14 +602,20 @@ class AsyncLock(_Lock):
     @property
     def validity_ms(self):
         """Time in ms for which the lock is certain to be held; 0: it is not."""
-        is_there = self._handle is not None and not self.client._is_closed
-        return _validity_ms(self._handle) if is_there else 0
+        return self._read(_validity_ms)
 
     @property
     def fence(self):
         """Fence of a fenced lock that is held; otherwise 0."""
-        is_there = self._handle is not None and not self.client._is_closed
-        return _fence(self._handle) if is_there else 0
+        return self._read(_fence)
+
+    def _read(self, function):
+        return 0 if self.client._is_closed else super()._read(function)
+
+    def _abandon(self, handle):
+        loop = self.client._asyncio
+        if not self.client._is_closed and not loop.is_closed():
+            loop.call_soon_threadsafe(self.client._drop, handle)
 
     async def __aenter__(self):
         await self.acquire()
@@ -518,15 +635,17 @@ class AsyncClient:
     def __init__(self, nodes, *, log=None, **settings):
         """Begins to connect to the masters. `log` is called with each line, on the loop."""
         self._is_closed = True
+        _check_callable("log", log)
         self._asyncio = asyncio.get_running_loop()
+        self._process = os.getpid()
         self._log = _log(lambda _level, line, _arg: log(line.decode(errors="replace")))
-        self._loop = _loop_pollable()
-        if self._loop is None:
-            raise System("there is no event loop: too many files are open?")
         error, client = _ErrorStruct(), _pointer()
         with _Options(nodes, settings) as options:
             if log is not None:
                 _options_set_log(options, self._log, None)
+            self._loop = _loop_pollable()
+            if self._loop is None:
+                raise System("there is no event loop: too many files are open?")
             status = _client_create_on(self._loop, options, client, error)
         if status != 0:
             _loop_free(self._loop)
@@ -534,6 +653,8 @@ class AsyncClient:
         self._client = client
         self._is_closed = False
         self._closed = None  # future, once the client closes
+        self._number = next(_ids)
+        _clients[self._number] = self
         self._asyncio.add_reader(_loop_fd(self._loop), _loop_run, self._loop, 0)
 
     def lock(self, key=None, *, on_lost=None, **settings):
@@ -542,17 +663,21 @@ class AsyncClient:
 
     async def close(self):
         """Ends all requests with Closed, releases all locks, and waits until that is done."""
+        if os.getpid() != self._process:
+            raise Invalid("the client is that of another process: this one is a child (fork)")
         if self._closed is None:
-            number = next(_ids)
-            self._closed = _futures[number] = self._asyncio.create_future()
+            self._closed = self._asyncio.create_future()
             self._closed.add_done_callback(self._end)
-            _client_close(self._client, _on_closed, number)
+            _client_close(self._client, _on_closed, self._number)
         await asyncio.shield(self._closed)
 
     def _end(self, _future):
-        self._is_closed = True
         self._asyncio.remove_reader(_loop_fd(self._loop))
         _loop_free(self._loop)
+
+    def _drop(self, handle):
+        if not self._is_closed:
+            _release(handle, _no_callback, None)
 
     def _check_open(self):
         if self._is_closed:

@@ -2,16 +2,18 @@
 
 import asyncio
 import contextlib
+import copy
+import gc
 import io
 import os
+import random
 import re
 import signal
 import threading
+import warnings
 
 import redlock
 from stand import Masters, run, until
-
-FOREVER = 2**64 - 1
 
 
 def has_waiter(masters, key):
@@ -58,7 +60,7 @@ def threads_take_turns():
     def work(client):
         nonlocal count
         for _ in range(25):
-            with client.lock("k", wait_ms=FOREVER, fenced=True) as lock:
+            with client.lock("k", wait_ms=redlock.FOREVER, fenced=True) as lock:
                 seen = count
                 fences.append(lock.fence)
                 count = seen + 1
@@ -94,13 +96,25 @@ def bad_settings_are_named():
             ({"ttl_ms": 1 << 40}, "ttl_ms: "),
             ({"mode": "shared"}, "mode: "),
             ({"keys": ["a"]}, "key"),
+            ({"keys": {"a"}}, "keys: "),
+            ({"owner": bytearray(b"a")}, "owner: "),
+            ({"on_lost": 5}, "on_lost: "),
         ]:
-            text = raises(redlock.Invalid, client.lock("k", **settings).acquire)
+            text = raises(redlock.Invalid, lambda: client.lock("k", **settings).acquire())
             assert word in text, text
-        with client.lock("k"):
-            pass
+        for key in ["a", "b"], ("a",), 0.5j, object():
+            text = raises(redlock.Invalid, client.lock(key).acquire)
+            assert text.startswith("key: "), text
+        with client.lock("k", ttl_ms=5000.0, wait_ms=None) as lock:
+            for ttl_ms in "5", 5.5, -1, 1 << 64:
+                assert "ttl_ms" in raises(redlock.Invalid, lock.extend, ttl_ms)
     text = raises(redlock.Invalid, redlock.Client, ["http://x"])
     assert "nodes[0]" in text, text
+    for settings, word in [({"name": "a\0b"}, "NUL"), ({"log": 5}, "log: ")]:
+        text = raises(redlock.Invalid, redlock.Client, masters.uris, **settings)
+        assert word in text, text
+    text = raises(redlock.Invalid, redlock.Client, masters.uris[0])
+    assert text.startswith("nodes: ") and text.endswith(" is not a list"), text
     text = raises(redlock.Invalid, redlock.Client, masters.uris, drift=0.75)
     assert "drift" in text, text
 
@@ -133,6 +147,129 @@ def a_loss_is_reported_and_raised():
             pass  # rather than the failure of the release
 
 
+def a_callback_does_not_wait_for_its_client():
+    masters = Masters()
+    texts = []
+
+    def on_lost(lock, _error):
+        for call in lock.release, lock.extend, client.close, client.lock("j").acquire:
+            texts.append(raises(redlock.Invalid, call))
+
+    with client_of(masters) as client:
+        lock = client.lock("k", watchdog=True, watch_key=True, on_lost=on_lost)
+        lock.acquire()
+        masters.delete("k")
+        until(lambda: len(texts) == 4, "the loss is reported")
+        assert all("callback" in text for text in texts), texts
+        raises(redlock.Lost, lock.release)
+
+
+def threads_of_the_library():
+    names = []
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/comm") as name:
+            names.append(name.read().strip())
+    return names.count("redlock")
+
+
+def a_client_may_be_dropped_in_its_callback():
+    masters = Masters()
+    there = {}
+
+    def on_lost(_lock, _error):
+        there.clear()
+
+    before = threads_of_the_library()
+    there["client"] = client_of(masters)
+    there["lock"] = there["client"].lock("k", watchdog=True, watch_key=True, on_lost=on_lost)
+    there["lock"].acquire()
+    masters.delete("k")
+    until(lambda: not there, "the loss is reported")
+    until(lambda: threads_of_the_library() == before, "the thread of the library ends")
+
+
+def a_lock_that_is_forgotten_is_released():
+    masters = Masters()
+    with client_of(masters) as client:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            client.lock("k", on_lost=print).acquire()
+            gc.collect()
+        assert [warning.category for warning in caught] == [ResourceWarning]
+        until(lambda: masters.has("k") == 0, "the key is free")
+
+
+def a_lock_may_be_read_while_it_is_released():
+    masters = Masters()
+    there = {"lock": None}
+    seen = []
+
+    def read():
+        while there["lock"] is not False:
+            lock = there["lock"]
+            if lock:
+                seen.append(lock.is_held and lock.fence > 0)
+                with contextlib.suppress(redlock.Error):
+                    lock.extend()
+
+    with client_of(masters, node_timeout_ms=8000) as client:
+        reader = threading.Thread(target=read)
+        reader.start()
+        for cycles in range(30):
+            with client.lock("k", wait_ms=redlock.FOREVER, fenced=True) as there["lock"]:
+                until(lambda count=cycles: sum(seen) > count, "the lock is seen held")
+        there["lock"] = False
+        reader.join()
+
+
+def a_lock_serves_one_thread_at_a_time():
+    masters = Masters()
+    with client_of(masters) as holder, holder.lock("k"), client_of(masters) as client:
+        lock = client.lock("k", wait_ms=redlock.FOREVER)
+        failures = []
+
+        def wait():
+            try:
+                lock.acquire()
+            except redlock.Closed as failure:
+                failures.append(failure)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(lambda: has_waiter(masters, "k"), "the lock is waited for")
+        raises(redlock.Invalid, lock.acquire)
+        raises(redlock.Invalid, lock.release)
+        raises(TypeError, copy.copy, lock)
+        client.close()
+        thread.join()
+        assert failures
+        raises(redlock.Closed, lock.acquire)  # it is free again
+
+
+def ctrl_c_at_any_instant_leaves_no_lock():
+    masters = Masters()
+    interrupted = 0
+    with client_of(masters) as client:
+        for _ in range(100):
+            lock = client.lock("k", wait_ms=redlock.FOREVER)
+            try:
+                signal.signal(signal.SIGALRM, signal.default_int_handler)
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 2e-3))
+                try:
+                    lock.acquire()
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupted += 1
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                lock = None
+        assert interrupted > 0
+        with client.lock("k", wait_ms=redlock.FOREVER):
+            pass
+    assert masters.has("k") == 0
+
+
 def ctrl_c_ends_a_wait():
     masters = Masters()
     with client_of(masters) as client, client.lock("k"), client_of(masters) as other:
@@ -143,7 +280,7 @@ def ctrl_c_ends_a_wait():
 
         thread = threading.Thread(target=interrupt)
         thread.start()
-        raises(KeyboardInterrupt, other.lock("k", wait_ms=FOREVER).acquire)
+        raises(KeyboardInterrupt, other.lock("k", wait_ms=redlock.FOREVER).acquire)
         thread.join()
         until(lambda: not has_waiter(masters, "k"), "the queue is empty")
 
@@ -154,7 +291,7 @@ def a_close_ends_the_waits_of_other_threads():
 
     def work(client):
         try:
-            client.lock("k", wait_ms=FOREVER).acquire()
+            client.lock("k", wait_ms=redlock.FOREVER).acquire()
         except redlock.Closed as failure:
             failures.append(failure)
 
@@ -178,7 +315,8 @@ def a_child_of_fork_is_refused():
         child = os.fork()
         if child == 0:
             text = raises(redlock.Invalid, client.lock("j").acquire)
-            os._exit(0 if "fork" in text and not lock.is_held else 1)
+            text += raises(redlock.Invalid, client.close)
+            os._exit(0 if text.count("fork") == 2 and not lock.is_held else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert lock.is_held
 
@@ -201,7 +339,7 @@ def tasks_take_turns():
     async def work(client):
         nonlocal count
         for _ in range(25):
-            async with client.lock("k", wait_ms=FOREVER, fenced=True) as lock:
+            async with client.lock("k", wait_ms=redlock.FOREVER, fenced=True) as lock:
                 seen = count
                 assert lock.is_held and lock.fence > 0
                 await asyncio.sleep(0)
@@ -221,7 +359,7 @@ def a_task_that_is_cancelled_waits_no_longer():
     async def main():
         async with redlock.AsyncClient(masters.uris, guards="off") as client:
             async with client.lock("k"):
-                task = asyncio.ensure_future(client.lock("k", wait_ms=FOREVER).acquire())
+                task = asyncio.ensure_future(client.lock("k", wait_ms=redlock.FOREVER).acquire())
                 while not has_waiter(masters, "k"):
                     await asyncio.sleep(0.005)
                 task.cancel()
@@ -230,7 +368,7 @@ def a_task_that_is_cancelled_waits_no_longer():
                     raise AssertionError("it was acquired")
                 except asyncio.CancelledError:
                     pass
-            async with client.lock("k", wait_ms=FOREVER) as lock:  # no other task has it
+            async with client.lock("k", wait_ms=redlock.FOREVER) as lock:  # no other task has it
                 await lock.extend(20000)
                 assert lock.validity_ms > 10000
 
@@ -244,7 +382,7 @@ def tasks_that_are_cancelled_at_any_instant_leave_no_lock():
     async def main():
         async with redlock.AsyncClient(masters.uris, guards="off") as client:
             for turns in range(200):
-                lock = client.lock("k", wait_ms=FOREVER)
+                lock = client.lock("k", wait_ms=redlock.FOREVER)
                 task = asyncio.ensure_future(lock.acquire())
                 for _ in range(turns % 20):
                     await asyncio.sleep(0)
@@ -284,9 +422,10 @@ def a_close_ends_the_waits_of_tasks():
     async def main():
         holder = redlock.AsyncClient(masters.uris, guards="off")
         client = redlock.AsyncClient(masters.uris, guards="off")
-        await holder.lock("k").acquire()
+        lock = holder.lock("k")
+        await lock.acquire()
         tasks = [
-            asyncio.ensure_future(client.lock("k", wait_ms=FOREVER).acquire()) for _ in range(4)
+            asyncio.ensure_future(client.lock("k", wait_ms=redlock.FOREVER).acquire()) for _ in range(4)
         ]
         while not has_waiter(masters, "k"):
             await asyncio.sleep(0.005)
@@ -302,6 +441,85 @@ def a_close_ends_the_waits_of_tasks():
 
     asyncio.run(main())
     assert masters.has("k") == 0
+
+
+def a_closed_client_has_no_locks():
+    masters = Masters()
+
+    async def main():
+        client = redlock.AsyncClient(masters.uris, guards="off", close_timeout_ms=50)
+        lock = client.lock("k", fenced=True)
+        await lock.acquire()
+        masters.order_all("stop")
+        looks = []
+
+        def look():
+            looks.append((client._is_closed, lock.is_held))
+            if not closing.done():
+                asyncio.get_running_loop().call_soon(look)
+
+        closing = asyncio.ensure_future(client.close())
+        look()
+        await closing
+        assert (True, True) not in looks
+        for call in lock.release(), client.lock("k").acquire():
+            try:
+                await call
+                raise AssertionError("it was not refused")
+            except redlock.Closed:
+                pass
+        masters.order_all("continue")
+
+    asyncio.run(main())
+
+
+def a_task_may_forget_its_client():
+    masters = Masters()
+    lines = []
+
+    async def main():
+        redlock.AsyncClient(masters.uris, guards="off", log=lines.append, log_level="debug")
+        client = redlock.AsyncClient(masters.uris, guards="off")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            await client.lock("k").acquire()
+            gc.collect()
+        while masters.has("k") > 0:
+            await asyncio.sleep(0.005)
+        while not any("connected" in line for line in lines):
+            await asyncio.sleep(0.005)
+        await client.close()
+
+    asyncio.run(main())
+
+
+def a_refusal_leaves_no_descriptor():
+    masters = Masters()
+
+    async def main():
+        for settings in {"drift": 0.75}, {"name": 1j}, {"colour": 1}:
+            before = len(os.listdir("/proc/self/fd"))
+            raises(redlock.Invalid, redlock.AsyncClient, masters.uris, **settings)
+            assert len(os.listdir("/proc/self/fd")) == before
+
+    asyncio.run(main())
+
+
+def a_child_cannot_close_the_client_of_tasks():
+    masters = Masters()
+
+    async def main():
+        async with redlock.AsyncClient(masters.uris, guards="off") as client:
+            child = os.fork()
+            if child == 0:
+                try:
+                    client.close().send(None)
+                except redlock.Invalid as failure:
+                    os._exit(0 if "fork" in str(failure) else 1)
+                os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+
+    asyncio.run(main())
 
 
 # ------------------------------------------------------------------------------------------- page
@@ -328,7 +546,13 @@ run(
     bad_settings_are_named,
     a_lock_of_several_keys_has_all_of_them,
     a_loss_is_reported_and_raised,
+    a_callback_does_not_wait_for_its_client,
+    a_client_may_be_dropped_in_its_callback,
+    a_lock_that_is_forgotten_is_released,
+    a_lock_may_be_read_while_it_is_released,
+    a_lock_serves_one_thread_at_a_time,
     ctrl_c_ends_a_wait,
+    ctrl_c_at_any_instant_leaves_no_lock,
     a_close_ends_the_waits_of_other_threads,
     a_child_of_fork_is_refused,
     the_log_is_a_call,
@@ -337,5 +561,9 @@ run(
     tasks_that_are_cancelled_at_any_instant_leave_no_lock,
     a_loss_is_reported_to_a_task,
     a_close_ends_the_waits_of_tasks,
+    a_closed_client_has_no_locks,
+    a_task_may_forget_its_client,
+    a_refusal_leaves_no_descriptor,
+    a_child_cannot_close_the_client_of_tasks,
     the_programs_of_the_page_run,
 )
