@@ -7,14 +7,44 @@
 /* Maximum size of a URI with its NUL; longer ones are refused. */
 #define URI_SIZE 512
 
-static void take_for_durable(char (*texts)[URI_SIZE], const char **uris, const char *const *nodes,
-                             size_t node_count) {
+/* Maximum number of commands of a lock at a node, and maximum size of each. */
+#define COMMANDS_PER_LOCK 4
+#define COMMAND_BYTES 512
+
+/* The nodes of a client, declared durable. */
+struct nodes {
+    char texts[REDLOCK_MAX_NODES][URI_SIZE];
+    const char *uris[REDLOCK_MAX_NODES];
+};
+
+static void set_nodes(redlock_options *options, struct nodes *durable, const char *const *nodes,
+                      size_t node_count) {
     for (size_t i = 0; i < node_count && i < REDLOCK_MAX_NODES; i++) {
         const char *separator = strchr(nodes[i], '?') != NULL ? "&" : "?";
 
-        snprintf(texts[i], URI_SIZE, "%s%sdurable=yes", nodes[i], separator);
-        uris[i] = texts[i];
+        snprintf(durable->texts[i], URI_SIZE, "%s%sdurable=yes", nodes[i], separator);
+        durable->uris[i] = durable->texts[i];
     }
+    options->nodes = durable->uris;
+    options->node_count = node_count;
+    options->name = "redlock-bench";
+}
+
+static void complain(const redlock_error *error) {
+    fprintf(stderr, "redlock-bench: %s\n", naming_by_options(error->message));
+}
+
+redlock_options client_options(size_t locks, uint64_t ttl_ms) {
+    redlock_options options = REDLOCK_OPTIONS_INIT;
+
+    if (locks > options.max_commands / COMMANDS_PER_LOCK) {
+        options.max_commands = (uint32_t)(locks * COMMANDS_PER_LOCK);
+        options.max_bytes = locks * COMMANDS_PER_LOCK * COMMAND_BYTES;
+    }
+    if (options.max_ttl_ms < ttl_ms) {
+        options.max_ttl_ms = ttl_ms;
+    }
+    return options;
 }
 
 redlock_client *client_create(struct event_base *base, const char *const *nodes, size_t node_count,
@@ -25,21 +55,31 @@ redlock_client *client_create(struct event_base *base, const char *const *nodes,
 redlock_client *client_create_on(redlock_loop *loop, struct event_base *base,
                                  const char *const *nodes, size_t node_count,
                                  redlock_options options) {
-    char texts[REDLOCK_MAX_NODES][URI_SIZE];
-    const char *uris[REDLOCK_MAX_NODES];
+    struct nodes durable;
     redlock_client *client;
     redlock_error error;
 
-    take_for_durable(texts, uris, nodes, node_count);
-    options.nodes = uris;
-    options.node_count = node_count;
-    options.name = "redlock-bench";
+    set_nodes(&options, &durable, nodes, node_count);
     if ((loop != NULL ? redlock_client_create_on(loop, &options, &client, &error)
                       : redlock_client_create(base, &options, &client, &error)) != REDLOCK_OK) {
-        fprintf(stderr, "redlock-bench: %s\n", naming_by_options(error.message));
+        complain(&error);
         return NULL;
     }
     return client;
+}
+
+redlock_mt *client_create_shared(const char *const *nodes, size_t node_count,
+                                 redlock_options options) {
+    struct nodes durable;
+    redlock_mt *mt;
+    redlock_error error;
+
+    set_nodes(&options, &durable, nodes, node_count);
+    if (redlock_mt_create(&options, &mt, &error) != REDLOCK_OK) {
+        complain(&error);
+        return NULL;
+    }
+    return mt;
 }
 
 bool client_is_ready(const redlock_client *client, FILE *complaints) {

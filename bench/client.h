@@ -3,6 +3,7 @@
 #define BENCH_CLIENT_H
 
 #include <redlock/loop.h>
+#include <redlock/mt.h>
 #include <stdio.h>
 
 /*
@@ -17,6 +18,13 @@ redlock_client *client_create(struct event_base *base, const char *const *nodes,
 redlock_client *client_create_on(redlock_loop *loop, struct event_base *base,
                                  const char *const *nodes, size_t node_count,
                                  redlock_options options);
+
+/* Creates such a client that threads share. */
+redlock_mt *client_create_shared(const char *const *nodes, size_t node_count,
+                                 redlock_options options);
+
+/* Returns options under which so many locks with this TTL are never limited. */
+redlock_options client_options(size_t locks, uint64_t ttl_ms);
 
 /*
  * Returns whether all nodes are connected. If not, writes to `complaints` which are not, and why.

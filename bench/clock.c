@@ -15,6 +15,10 @@ uint64_t clock_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t clock_after_ns(double seconds) {
+    return clock_now_ns() + (uint64_t)(seconds * 1e9);
+}
+
 static double cpu_us_of(int who) {
     struct rusage usage;
 
@@ -70,6 +74,13 @@ void clock_arm(struct event *timer, double seconds) {
         fputs("redlock-bench: cannot add a timer\n", stderr);
         exit(EXIT_FAILURE);
     }
+}
+
+void clock_pass(struct event_base *base, double seconds) {
+    struct timeval interval = clock_interval(seconds);
+
+    event_base_loopexit(base, &interval);
+    event_base_dispatch(base);
 }
 
 struct clock_mark clock_mark(void) {

@@ -9,6 +9,9 @@
 /* Returns CLOCK_MONOTONIC, which all processes of the machine share, in ns. */
 uint64_t clock_now_ns(void);
 
+/* Returns the instant in so many seconds. */
+uint64_t clock_after_ns(double seconds);
+
 /* Returns the user and system time of this process, without its children, in us. */
 double clock_cpu_us(void);
 
@@ -29,6 +32,9 @@ struct event *clock_timer(struct event_base *base, event_callback_fn callback, v
 
 /* Adds a timer. Ends the process, after a message on stderr, if libevent refuses. */
 void clock_arm(struct event *timer, double seconds);
+
+/* Serves the loop for so many seconds. */
+void clock_pass(struct event_base *base, double seconds);
 
 /* An instant from which the number of cores in use is measured. */
 struct clock_mark {

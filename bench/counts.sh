@@ -10,7 +10,7 @@
 # With --check, only instructions at 64 in flight are counted, and the script exits with 1 if they
 # exceed the number in bench/README.md by more than 5 %.
 #
-# IN_FLIGHT="64 1024", CYCLES and NODES change the runs.
+# IN_FLIGHT="64 1024", CYCLES, NODES and LOOP (see redlock-bench --loop) change the runs.
 set -eu
 export LC_ALL=C.UTF-8
 
@@ -43,7 +43,8 @@ run() {
     run_cycles=$1
     run_in_flight=$2
     shift 2
-    attempt "$@" "$bench" --spawn "$nodes" --in-flight "$run_in_flight" --cycles "$run_cycles" \
+    # shellcheck disable=SC2086 # no option without LOOP
+    attempt "$@" "$bench" ${LOOP:+--loop "$LOOP"} --spawn "$nodes" --in-flight "$run_in_flight" --cycles "$run_cycles" \
         --json
 }
 

@@ -3,6 +3,7 @@
  * many held locks, keys for which many contenders compete, cycles while other clients wait, or many
  * clients.
  */
+#include "client.h"
 #include "clock.h"
 #include "contend.h"
 #include "crew.h"
@@ -108,20 +109,31 @@ static int cycle_and_report(struct event_base *base, const struct options *optio
         .mode = options->mode,
         .loop = options->loop,
     };
+    const char *name = options->shares_client ? "redlock_mt" : kind->name;
     struct keys *keys = NULL;
     struct measure_result result;
     int outcome;
 
+    if (options->shares_client) {
+        settings.blocks = options->blocking > 0;
+        settings.mt = client_create_shared(
+            nodes->uris, nodes->count,
+            client_options(options->threads * options->in_flight, options->ttl_ms));
+        if (settings.mt == NULL) {
+            return EXIT_FAILURE;
+        }
+    }
     if (options->spread.kind != KEYS_UNIQUE) {
         keys = keys_create(&options->spread);
         settings.keys = keys;
     }
     outcome = crew_run(base, kind, &settings, options->threads, &result);
     keys_destroy(keys);
+    redlock_mt_free(settings.mt);
     if (outcome != 0) {
         return EXIT_FAILURE;
     }
-    return exit_code(report_cycles(kind->name, options, &settings, &result),
+    return exit_code(report_cycles(name, options, &settings, &result),
                      result.errors == 0 && result.cycles > 0);
 }
 

@@ -7,6 +7,7 @@
 #include "naming.h"
 #include "outer.h"
 #include "servers.h"
+#include "shared.h"
 
 #include <event2/event.h>
 #include <inttypes.h>
@@ -190,36 +191,33 @@ static int dispatch(struct measure *measure) {
     return 0;
 }
 
-static int run(struct measure *measure, struct measure_result *result) {
-    const struct cycles_counts *counts = cycles_counts(measure->cycles);
-    double duration_s;
+void measure_conclude(struct measure_result *result, const struct cycles_counts *counts) {
+    if (counts->first_error[0] != '\0') {
+        fprintf(stderr, "redlock-bench: %" PRIu64 " errors; the first: %s\n", counts->errors,
+                naming_by_options(counts->first_error));
+    }
+    result->cycles_per_s = (double)counts->done / result->duration_s;
+    result->cycles = counts->done;
+    result->errors = counts->errors;
+    result->failures = counts->failures;
+    result->backlog = counts->backlog;
+    result->acquire = counts->acquire;
+    result->release = counts->release;
+}
 
+static int run(struct measure *measure, struct measure_result *result) {
     enter(measure, CONNECTING, READY_POLL_S);
     if (dispatch(measure) < 0) {
         fputs("redlock-bench: the event loop failed\n", stderr);
         return -1;
     }
-    if (counts->first_error[0] != '\0') {
-        fprintf(stderr, "redlock-bench: %" PRIu64 " errors; the first: %s\n", counts->errors,
-                naming_by_options(counts->first_error));
-    }
-    if (measure->given_up || measure->phase != CLOSED) {
-        return -1;
-    }
-    duration_s = (double)measure->duration_ns / 1e9;
     *result = (struct measure_result){
-        .duration_s = duration_s,
-        .cycles_per_s = (double)counts->done / duration_s,
-        .cycles = counts->done,
-        .errors = counts->errors,
-        .failures = counts->failures,
-        .backlog = counts->backlog,
+        .duration_s = (double)measure->duration_ns / 1e9,
         .cpu_us = measure->cpu_us,
         .masters_cpu_us = measure->masters_cpu_us,
-        .acquire = counts->acquire,
-        .release = counts->release,
     };
-    return 0;
+    measure_conclude(result, cycles_counts(measure->cycles));
+    return measure->given_up || measure->phase != CLOSED ? -1 : 0;
 }
 
 static struct load *create_load(struct measure *measure) {
@@ -264,6 +262,9 @@ int measure_run(struct event_base *base, const struct load_kind *kind,
     struct measure measure = {.base = base, .kind = kind, .settings = settings};
     int outcome = -1;
 
+    if (settings->mt != NULL) {
+        return shared_measure(base, settings, result);
+    }
     if (settings->loop != NULL) {
         measure.outer = settings->loop->create(&measure.loop);
         if (measure.loop == NULL) {

@@ -11,6 +11,8 @@
 #include "histogram.h"
 #include "load.h"
 
+#include <redlock/mt.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +30,8 @@ struct measure_settings {
     bool fenced;
     redlock_mode mode;
     const struct outer_kind *loop; /* NULL: libevent */
+    redlock_mt *mt;                /* the client of all threads (shared.h); NULL: one for each */
+    bool blocks;                   /* with `mt`: whether the threads block */
     const struct keys *keys;       /* NULL: each slot has a key of its own */
     uint64_t cycles;               /* cycles to run, without warm-up; 0: `duration_s` counts */
     double duration_s;
@@ -49,6 +53,9 @@ struct measure_result {
     struct histogram acquire; /* latencies in ns */
     struct histogram release;
 };
+
+/* Fills in what was counted, and prints the first error. */
+void measure_conclude(struct measure_result *result, const struct cycles_counts *counts);
 
 /*
  * Runs the measurement and fills in *result. Returns -1 if there is no result, after a message on

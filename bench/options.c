@@ -63,7 +63,9 @@ static const char help[] =
     "  --json            print one JSON object\n"
     "  --help            print this\n"
     "  --version         print the version\n"
-    "\n"
+    "\n";
+
+static const char help_of_modes[] =
     "Cycles:\n"
     "  --in-flight C     locks that are acquired, held or released at a time (default 64)\n"
     "  --rate R          begin R cycles per second, however long they take; latencies count\n"
@@ -80,6 +82,9 @@ static const char help[] =
     "  --loop LOOP       run the library on uv (libuv), ev (libev), glib, sd (sd-event) or epoll, "
     "in\n"
     "                    place of libevent\n"
+    "  --mt N            N threads share one client (redlock/mt.h) and block in its calls, each\n"
+    "                    with one lock at a time; 0: no thread blocks, and callbacks keep\n"
+    "                    --in-flight locks in progress\n"
     "  --cycles N        run N cycles, failed ones included, without warming up, in\n"
     "                    place of --duration\n"
     "  --floor [KIND]    for comparison: stock (default), the same commands through plain\n"
@@ -127,6 +132,7 @@ static const struct option known[] = {
     {"threads", required_argument, NULL, 'T'},
     {"floor", optional_argument, NULL, 'f'},
     {"loop", required_argument, NULL, 'O'},
+    {"mt", required_argument, NULL, 'A'},
     {"held", required_argument, NULL, 'H'},
     {"ttl", required_argument, NULL, 't'},
     {"busy", required_argument, NULL, 'b'},
@@ -427,6 +433,10 @@ static bool parse_cycles_option(struct options *options, int option, int argc, c
     case 'O':
         options->loop = parse_loop(optarg);
         return true;
+    case 'A':
+        options->shares_client = true;
+        options->blocking = parse_number("--mt", optarg, 0, MAX_THREADS);
+        return true;
     case 'T':
         options->threads = parse_count("--threads", optarg, MAX_THREADS);
         return true;
@@ -495,6 +505,7 @@ static bool parse_crowd_option(struct options *options, int option) {
 static void parse_option(struct options *options, int option, int argc, char **argv) {
     if (option == 'h') {
         fputs(help, stdout);
+        fputs(help_of_modes, stdout);
         exit(EXIT_SUCCESS);
     }
     if (option == 'V') {
@@ -513,7 +524,8 @@ static size_t or_default(size_t value, size_t otherwise) {
 }
 
 static void set_defaults(struct options *options) {
-    options->in_flight = or_default(options->in_flight, DEFAULT_IN_FLIGHT);
+    options->in_flight =
+        or_default(options->in_flight, options->blocking > 0 ? 1 : DEFAULT_IN_FLIGHT);
     options->ttl_ms = or_default(options->ttl_ms, DEFAULT_TTL_MS);
     options->clients = or_default(options->clients, DEFAULT_CLIENTS);
     if (!(options->duration_s > 0)) {
@@ -521,7 +533,7 @@ static void set_defaults(struct options *options) {
     }
     options->processes = or_default(options->processes, 1);
     options->keys = or_default(options->keys, 1);
-    options->threads = or_default(options->threads, 1);
+    options->threads = or_default(options->threads, or_default(options->blocking, 1));
     options->working = or_default(options->working, 100);
     if (options->fleet > 0) {
         options->rate = or_default(options->rate, 1);

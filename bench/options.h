@@ -39,6 +39,8 @@ struct options {
     redlock_mode mode;
     size_t threads;
     const struct outer_kind *loop; /* NULL: libevent */
+    bool shares_client;            /* whether all threads share a client: --mt */
+    size_t blocking;               /* number of these threads that block; 0: none does */
     struct keys_spec spread;       /* distribution of the cycles' keys */
     const char *spread_text;       /* as given; NULL: not given */
 

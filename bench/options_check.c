@@ -62,6 +62,7 @@ void options_check_uses(const struct options *options) {
         {"--threads", options->threads > 0, CYCLES},
         {"--floor", options->load != LOAD_REDLOCK, CYCLES},
         {"--loop", options->loop != NULL, CYCLES},
+        {"--mt", options->shares_client, CYCLES},
         {"--rtt, --jitter or --late", options->relayed, CYCLES | HELD | CONTEND},
         {"--held", options->held > 0, HELD},
         {"--busy", options->busy_ms > 0, HELD},
@@ -89,6 +90,17 @@ void options_check_uses(const struct options *options) {
     }
     if (options->null_masters && options->spawn == 0) {
         options_refuse("--null-masters goes with --spawn");
+    }
+    if (options->shares_client) {
+        refuse_both("--cycles", "--mt", options->cycles > 0);
+        refuse_both("--threads", "--mt", options->threads > 0);
+        refuse_both("--loop", "--mt", options->loop != NULL);
+        refuse_both("--rate", "--mt", options->rate > 0);
+        refuse_both("--hold-us", "--mt", options->is_hold_given);
+        refuse_both("--floor", "--mt", options->load != LOAD_REDLOCK);
+        refuse_both("--keys with a distribution", "--mt", options->spread_text != NULL);
+        refuse_both("--in-flight", "--mt of 1 or more",
+                    options->blocking > 0 && options->in_flight > 0);
     }
     if (options->cycles > 0) {
         refuse_both("--cycles", "--duration", options->duration_s > 0);

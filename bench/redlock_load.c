@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum number of commands of a lock at a node, and maximum size of each. */
-#define COMMANDS_PER_LOCK 4
-#define COMMAND_BYTES 512
-
 /* Time limit for a request for a shared key in the queue. */
 #define WAIT_MS 30000
 
@@ -35,8 +31,6 @@ static size_t index_of(const struct slot *slot) {
 }
 
 static struct load *create(const struct load_settings *settings) {
-    redlock_options options = REDLOCK_OPTIONS_INIT;
-    size_t slots = settings->slot_count;
     struct load *load = memory_take(1, sizeof(*load) + settings->slot_count * sizeof(struct slot));
 
     load->settings = *settings;
@@ -47,16 +41,9 @@ static struct load *create(const struct load_settings *settings) {
     }
 
     load->prefix_length = (size_t)(strrchr(load->slots[0].key, ':') + 1 - load->slots[0].key);
-    if (slots >
-        options.max_commands / COMMANDS_PER_LOCK) { /* the bounds must not limit the measurement */
-        options.max_commands = (uint32_t)(slots * COMMANDS_PER_LOCK);
-        options.max_bytes = slots * COMMANDS_PER_LOCK * COMMAND_BYTES;
-    }
-    if (options.max_ttl_ms < settings->ttl_ms) {
-        options.max_ttl_ms = settings->ttl_ms;
-    }
-    load->client = client_create_on(settings->loop, settings->base, settings->nodes,
-                                    settings->node_count, options);
+    load->client =
+        client_create_on(settings->loop, settings->base, settings->nodes, settings->node_count,
+                         client_options(settings->slot_count, settings->ttl_ms));
     if (load->client == NULL) {
         free(load);
         return NULL;

@@ -99,7 +99,9 @@ static json_t *cycles_setting_to_json(const char *kind, const struct options *op
                      options->spread_text != NULL ? options->spread_text : "unique", "hold_us",
                      (json_int_t)settings->hold_us, "ttl_ms", (json_int_t)settings->ttl_ms,
                      "fenced", settings->fenced, "mode", modes[settings->mode], "loop",
-                     options->loop != NULL ? options->loop->name : "libevent");
+                     options->shares_client  ? "mt"
+                     : options->loop != NULL ? options->loop->name
+                                             : "libevent");
 }
 
 /* Returns the number of failures for each status that occurred. */

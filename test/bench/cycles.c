@@ -46,6 +46,57 @@ static void test_the_library_runs_on_other_loops(void **state) {
     json_decref(object);
 }
 
+static void test_threads_share_a_client(void **state) {
+    static const struct {
+        const char *arguments;
+        int in_flight;
+        int threads;
+    } cases[] = {
+        {"--mt 1", 1, 1},
+        {"--mt 3 --fenced", 1, 3},
+        {"--mt 0 --in-flight 8", 8, 1},
+        {"--mt 0 --mode reader", 64, 1},
+        {"--mt 2 --null-masters", 1, 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char arguments[128];
+
+        snprintf(arguments, sizeof(arguments), "--spawn 3 --duration 0.3 --json %s",
+                 cases[i].arguments);
+        json_t *object = bench_measure(arguments);
+        assert_string_equal(json_string_value(json_object_get(object, "kind")), "redlock_mt");
+        assert_int_equal(bench_integer(object, "in_flight"), cases[i].in_flight);
+        assert_int_equal(bench_integer(object, "threads"), cases[i].threads);
+        assert_int_equal(bench_integer(object, "errors"), 0);
+        assert_true(bench_integer(object, "cycles") > 0);
+        assert_true(bench_real(object, "client_cpu_us_per_cycle") > 0);
+        json_decref(object);
+    }
+}
+
+/* A TTL of 1 ms leaves no validity: in both ways a failure is counted, and is no busy loop. */
+static void test_failures_of_a_shared_client_are_counted(void **state) {
+    static const char *const arguments[] = {
+        "--spawn 3 --mt 2 --ttl 1 --duration 0.3 --json",
+        "--spawn 3 --mt 0 --in-flight 4 --ttl 1 --duration 0.3 --json",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(arguments); i++) {
+        char output[BENCH_OUTPUT_SIZE];
+
+        assert_int_equal(bench_run(arguments[i], output), EXIT_FAILURE);
+        assert_non_null(strstr(output, "--ttl: 1 ms leaves 0 ms of validity"));
+        assert_non_null(strstr(output, "\"cycles\": 0"));
+    }
+    char output[BENCH_OUTPUT_SIZE];
+    assert_int_equal(bench_run("--nodes unix:///nowhere --mt 3 --duration 1", output),
+                     EXIT_FAILURE);
+    assert_non_null(strstr(output, "is not connected"));
+}
+
 static void test_null_masters_grant_everything(void **state) {
     (void)state;
     check_cycles("--spawn 5 --null-masters --cycles 500 --json", "redlock");
@@ -239,6 +290,8 @@ static void test_a_terminal_shows_the_progress(void **state) {
         {"--spawn 3 --duration 1.5 --json", " cycles/s"},
         {"--spawn 3 --held 10 --duration 1.5 --json", "10 held for "},
         {"--spawn 3 --contend --duration 1.5 --json", "16 contenders, "},
+        {"--spawn 3 --mt 2 --duration 1.5 --json", " cycles/s"},
+        {"--spawn 3 --mt 0 --duration 1.5 --json", " cycles/s"},
     };
     char output[BENCH_OUTPUT_SIZE];
 
@@ -278,6 +331,12 @@ static void test_options_that_do_not_go_together_are_named(void **state) {
         {"--spawn 3 --loop epoll --rate 10", "--rate does not go with --loop"},
         {"--spawn 3 --loop epoll --hold-us 10", "--hold-us does not go with --loop"},
         {"--spawn 3 --loop epoll --contend", "--loop does not go with --contend"},
+        {"--spawn 3 --mt 2 --loop epoll", "--loop does not go with --mt"},
+        {"--spawn 3 --mt 2 --in-flight 2", "--in-flight does not go with --mt of 1 or more"},
+        {"--spawn 3 --mt 2 --threads 2", "--threads does not go with --mt"},
+        {"--spawn 3 --mt 0 --cycles 10", "--cycles does not go with --mt"},
+        {"--spawn 3 --mt 0 --keys uniform:10", "--keys with a distribution does not go with --mt"},
+        {"--spawn 3 --mt some", "--mt: \"some\" is not a number from 0 to 256"},
         {"--spawn 3 --held 10 --null-masters", "--null-masters does not go with --held"},
         {"--nodes redis://127.0.0.1 --null-masters", "--null-masters goes with --spawn"},
         {"--spawn 3 --cycles 10 --threads 2", "--cycles does not go with --threads"},
@@ -314,6 +373,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_number_of_cycles_is_run),
         cmocka_unit_test(test_the_library_runs_on_other_loops),
+        cmocka_unit_test(test_threads_share_a_client),
+        cmocka_unit_test(test_failures_of_a_shared_client_are_counted),
         cmocka_unit_test(test_null_masters_grant_everything),
         cmocka_unit_test(test_a_relay_adds_round_trips),
         cmocka_unit_test(test_the_delays_are_among_the_settings),

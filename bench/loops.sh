@@ -1,0 +1,113 @@
+#!/bin/sh
+# Compares the loops that the library can run on with libevent, and a client that threads share
+# (redlock/mt.h) with one that belongs to the loop's thread. All run in turns, so that a busy machine
+# slows down each of them, and the medians are compared. Exits with 1 if a shared client misses a
+# bar.
+#
+#     sh bench/loops.sh [path of redlock-bench]
+#
+# RUNS, NODES, DURATION (seconds) and LOOPS (without libevent and mt, which always run) change the
+# runs.
+set -eu
+export LC_ALL=C.UTF-8
+
+bench=${1:-build/bench/redlock-bench}
+runs=${RUNS:-5}
+nodes=${NODES:-5}
+duration=${DURATION:-2}
+loops=${LOOPS:-uv ev glib sd epoll}
+
+if [ ! -x "$bench" ]; then
+    echo "loops.sh: there is no $bench: build it first, or name it as the argument" >&2
+    exit 2
+fi
+
+results=$(mktemp)
+trap 'rm -f "$results"' EXIT
+trap 'exit 130' INT TERM
+
+# options_of LOOP IN_FLIGHT
+options_of() {
+    case $1,$2 in
+    libevent,*) echo "--in-flight $2" ;;
+    mt,1) echo "--mt 1" ;;
+    mt,*) echo "--mt 0 --in-flight $2" ;;
+    *) echo "--loop $1 --in-flight $2" ;;
+    esac
+}
+
+# measure LOOP IN_FLIGHT: prints one line "LOOP IN_FLIGHT cycles_per_s p50 client_cpu_us_per_cycle",
+# and nothing after errors
+measure() {
+    # shellcheck disable=SC2046 # several options
+    "$bench" --spawn "$nodes" --duration "$duration" --json $(options_of "$1" "$2") |
+        sed 's/[{}",:]/ /g' |
+        awk -v loop="$1" -v many="$2" '{
+            for (i = 1; i < NF; i++) if (!($i in value)) value[$i] = $(i + 1)
+            if (value["errors"] == 0)
+                print loop, many, value["cycles_per_s"], value["p50"],
+                    value["client_cpu_us_per_cycle"]
+        }'
+}
+
+run=0
+while [ "$run" -lt "$runs" ]; do
+    run=$((run + 1))
+    echo "run $run of $runs" >&2
+    for many in 1 64; do
+        for loop in libevent $loops mt; do
+            line=$(measure "$loop" "$many")
+            if [ -z "$line" ]; then
+                echo "loops.sh: a run failed" >&2
+                exit 1
+            fi
+            echo "$line" >>"$results"
+        done
+    done
+done
+
+awk -v order="libevent $loops mt" '
+    # middle LOOP MANY COLUMN: the median of a column over the runs
+    function middle(loop, many, column,    count, sorted, i, j, value) {
+        count = runs[loop, many]
+        for (i = 1; i <= count; i++) {
+            value = rows[loop, many, i, column]
+            for (j = i; j > 1 && sorted[j - 1] > value; j--) sorted[j] = sorted[j - 1]
+            sorted[j] = value
+        }
+        return count % 2 ? sorted[(count + 1) / 2] : (sorted[count / 2] + sorted[count / 2 + 1]) / 2
+    }
+
+    function ratio(loop, many, column) {
+        return middle(loop, many, column) / middle("libevent", many, column)
+    }
+
+    function check(what, number, bar, is_met) {
+        printf "%s: %.2f, bar %.2f: %s\n", what, number, bar, is_met ? "met" : "missed"
+        missed += !is_met
+    }
+
+    {
+        count = ++runs[$1, $2]
+        for (i = 3; i <= 5; i++) rows[$1, $2, count, i] = $i + 0
+    }
+
+    END {
+        print "| loop | p50 of an acquisition, 1 in flight | by libevent |" \
+            " cycles/s, 64 in flight | by libevent | CPU of the client | by libevent |"
+        print "|---|---|---|---|---|---|---|"
+        last = split(order, loops, " ")
+        for (k = 1; k <= last; k++) {
+            loop = loops[k]
+            printf "| %s | %.0f us | %.2f | %.0f | %.2f | %.2f us | %.2f |\n", loop, \
+                middle(loop, 1, 4), ratio(loop, 1, 4), middle(loop, 64, 3), ratio(loop, 64, 3), \
+                middle(loop, 64, 5), ratio(loop, 64, 5)
+        }
+        print ""
+        missed = 0
+        blocking = ratio("mt", 1, 4)
+        callbacks = ratio("mt", 64, 3)
+        check("one thread that blocks, p50 by libevent", blocking, 1.3, blocking <= 1.3)
+        check("64 callbacks, cycles/s by libevent", callbacks, 0.5, callbacks >= 0.5)
+        exit missed > 0
+    }' "$results"
