@@ -13,6 +13,8 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* All under the mutex. */
 static struct {
     bool is_armed;
+    bool is_local; /* only calls of `thread` count */
+    pthread_t thread;
     enum refusable what;
     unsigned n, count;
     unsigned asked, refused;
@@ -32,11 +34,22 @@ static size_t threads;
 void refusals_begin(enum refusable what, unsigned n, unsigned count, int error) {
     pthread_mutex_lock(&mutex);
     plan.is_armed = true;
+    plan.is_local = false;
     plan.what = what;
     plan.n = n;
     plan.count = count;
     plan.asked = plan.refused = 0;
     plan.error = error;
+    pthread_mutex_unlock(&mutex);
+}
+
+void refusals_begin_here(void) {
+    refusals_begin(REFUSABLE_MEMORY, 0, 0, ENOMEM);
+    pthread_mutex_lock(&mutex);
+    plan.is_local = true;
+    plan.thread = pthread_self();
+    plan.n = plan.count = 1;
+    plan.asked = 0;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -53,7 +66,8 @@ static int refusal(enum refusable what) {
     int error = 0;
 
     pthread_mutex_lock(&mutex);
-    if (plan.is_armed && plan.what == what) {
+    bool counts = !plan.is_local || pthread_equal(plan.thread, pthread_self());
+    if (plan.is_armed && plan.what == what && counts) {
         plan.asked++;
         if (plan.asked >= plan.n && plan.asked - plan.n < plan.count) {
             plan.refused++;

@@ -1,7 +1,7 @@
 /*
  * Calls of the library, in this program, that fail at a chosen place: the linker wraps them
- * (test/integration/meson.build). All threads count together. Also counts the memory in use that
- * was allocated while a test watched it.
+ * (test/integration/meson.build). Also counts the memory in use that was allocated while a test
+ * watched it.
  */
 #ifndef REDLOCK_TEST_REFUSALS_H
 #define REDLOCK_TEST_REFUSALS_H
@@ -18,8 +18,14 @@ enum refusable {
     REFUSABLE_RANDOM  /* sodium_init */
 };
 
-/* Lets the n-th call from now on (starting at 1), and the `count` - 1 after it, fail. */
+/*
+ * Lets the n-th call from now on (starting at 1), and the `count` - 1 after it, fail. All threads
+ * count together.
+ */
 void refusals_begin(enum refusable what, unsigned n, unsigned count, int error);
+
+/* Lets the next allocation of this thread fail. */
+void refusals_begin_here(void);
 
 /* Lets all calls succeed again. Returns how many have failed. */
 unsigned refusals_end(void);
