@@ -81,7 +81,6 @@ _mt_begin_acquire = _function(
 _mt_begin_release = _function(
     "redlock_mt_begin_release", _status, _pointer, _mt_callback, _pointer
 )
-_mt_release = _function("redlock_mt_release", _status, _pointer, _error)
 _mt_begin_extend = _function(
     "redlock_mt_begin_extend", _status, _pointer, _number, _mt_callback, _pointer, _error
 )
@@ -320,6 +319,9 @@ def _report_loss(number, status, why):
         lock.on_lost(lock, _failure(status, why))
 
 
+_NOT_HELD = "the lock is not held: it was not acquired, or is released"
+
+
 class _Lock:
     """Locks of both kinds: the request, and what is read of a handle."""
 
@@ -337,20 +339,6 @@ class _Lock:
     def is_held(self):
         """Whether the lock is certain to be held at this moment."""
         return self.validity_ms > 0
-
-    def _take_handle(self):
-        """Returns the handle, which belongs to the caller from now on."""
-        with self._reading:
-            handle, self._handle = self._handle, None
-            if handle is None:
-                raise Invalid("the lock is not held: it was not acquired, or is released")
-            self._is_in_use = False
-        _held.pop(self._number, None)
-        return handle
-
-    def _put_back(self, handle):
-        with self._reading:
-            self._handle, self._is_in_use = handle, True
 
     def _begin_use(self):
         with self._reading:
@@ -404,11 +392,25 @@ class Lock(_Lock):
 
     def release(self):
         """Releases the lock. Raises Lost if it was not held to the end."""
-        handle, error = self._take_handle(), _ErrorStruct()
-        status = _mt_release(handle, error)
-        if status == _INVALID:  # inside a callback, or after fork(): it is still ours
-            self._put_back(handle)
-        _check(status, error)
+        _check_may_wait()
+        call = _Call()
+        with self._reading:
+            handle = self._handle
+            status = _INVALID
+            if handle is not None:
+                # Ctrl-C cannot come between these two lines: Python looks for it after calls.
+                self._handle, self._is_in_use = None, False
+                status = _mt_begin_release(handle, _on_mt_ended, call.number)
+                if status == _INVALID:  # a child of fork(): it is still ours
+                    self._handle, self._is_in_use = handle, True
+        if status != 0:
+            del _calls[call.number]
+        if status == _INVALID:
+            raise Invalid(_NOT_HELD if handle is None else "the lock is that of a parent (fork)")
+        _held.pop(self._number, None)
+        if status != 0:
+            raise _failure(status, b"")
+        call.wait()
 
     def extend(self, ttl_ms=0):
         """Extends the lock: redlock_extend."""
@@ -578,8 +580,11 @@ class AsyncLock(_Lock):
 
     async def release(self):
         """Releases the lock. Raises Lost if it was not held to the end."""
-        handle = self._take_handle()
-        client = self.client
+        handle, client = self._handle, self.client
+        if handle is None:
+            raise Invalid(_NOT_HELD)
+        self._handle, self._is_in_use = None, False
+        _held.pop(self._number, None)
         client._check_open()
         number = next(_ids)
         future = client._begin(number, lambda: _release(handle, _on_status, number))

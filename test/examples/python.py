@@ -249,18 +249,27 @@ def a_lock_serves_one_thread_at_a_time():
 def ctrl_c_at_any_instant_leaves_no_lock():
     masters = Masters()
     interrupted = 0
+    is_due = False
+
+    def interrupt(_number, _frame):
+        nonlocal is_due
+        if is_due:
+            is_due = False
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
     with client_of(masters) as client:
         for _ in range(100):
-            lock = client.lock("k", wait_ms=redlock.FOREVER)
+            lock = client.lock("k", wait_ms=redlock.FOREVER, watchdog=True)
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 2e-3))
             try:
-                signal.signal(signal.SIGALRM, signal.default_int_handler)
-                signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 2e-3))
-                try:
-                    lock.acquire()
-                finally:
-                    signal.setitimer(signal.ITIMER_REAL, 0)
+                is_due = True
+                with lock:
+                    pass
+                is_due = False
             except KeyboardInterrupt:
                 interrupted += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 lock = None
