@@ -50,8 +50,7 @@ static redlock_request request_of(const struct slot *slot) {
     return request;
 }
 
-/* --------------------------------------------------------------------------------- what is counted
- */
+/* ---- what is counted ---- */
 
 static void failed(struct shared *shared, const char *why) {
     struct cycles_counts *counts = &shared->counts;
@@ -84,8 +83,7 @@ static void record_released(struct slot *slot) {
     }
 }
 
-/* ------------------------------------------------------------------------------------- the stretch
- */
+/* ---- the stretch ---- */
 
 static void read_library_cpu(redlock_client *client, void *arg) {
     (void)client;
@@ -115,7 +113,7 @@ static void end_stretch(struct shared *shared, struct measure_result *result) {
     result->masters_cpu_us = servers_cpu_us(shared->settings->servers) - shared->masters_cpu_us;
 }
 
-/* --------------------------------------------------------------------------- threads that block */
+/* ---- threads that block ---- */
 
 /* Serves the benchmark's timers and signals now and then, which the first thread has. */
 static void serve(struct shared *shared, uint64_t now) {
@@ -163,8 +161,7 @@ static void measure_blocking(struct shared *shared, struct measure_result *resul
     end_stretch(shared, result);
 }
 
-/* -------------------------------------------------------- callbacks, all on the library's thread
- */
+/* ---- callbacks on the library's thread ---- */
 
 static void begin_cycle(struct slot *slot);
 
@@ -234,10 +231,16 @@ static void pass_with_callbacks(struct shared *shared, double seconds) {
     }
 }
 
+static void stop(redlock_client *client, void *arg) {
+    struct shared *shared = arg;
+    (void)client;
+    shared->runs = false;
+}
+
 /* Ends all requests, the last by a close, after which they count as errors. */
 static void drain(struct shared *shared) {
     uint64_t end = clock_after_ns(DRAIN_LIMIT_S);
-    shared->runs = false;
+    redlock_mt_run(shared->settings->mt, stop, shared, NULL); /* between two callbacks */
     while (shared->busy > 0 && clock_now_ns() < end) {
         clock_pass(shared->base, READY_POLL_S);
     }
@@ -257,8 +260,7 @@ static void measure_callbacks(struct shared *shared, struct measure_result *resu
     drain(shared);
 }
 
-/* ------------------------------------------------------------------------------------------ the
- * run */
+/* ---- the run ---- */
 
 struct look {
     bool is_ready;
