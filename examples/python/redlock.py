@@ -24,6 +24,7 @@ not held. A lock that nothing refers to any more is released, with a ResourceWar
 """
 
 import asyncio
+import contextlib
 import ctypes
 import itertools
 import os
@@ -216,49 +217,35 @@ def _ttl(value):
     return value
 
 
-class _Options:
-    """redlock_options, for the time of a `with` block."""
-
-    def __init__(self, nodes, settings):
-        self.given = dict(settings, nodes=nodes)
-
-    def __enter__(self):
-        self.pointer = _options_new()
-        error = _ErrorStruct()
-        try:
-            for name, data in _settings(self.given):
-                if b"\0" in data:
-                    raise Invalid("%s: %r has a NUL byte" % (name, data))
-                _check(_options_set(self.pointer, name.encode(), data, error), error)
-        except BaseException:
-            _options_free(self.pointer)
-            raise
-        return self.pointer
-
-    def __exit__(self, *exception):
-        _options_free(self.pointer)
+@contextlib.contextmanager
+def _struct(new, put, free, given):
+    """Yields a struct of the library with these settings, for the time of a `with` block."""
+    pointer, error = new(), _ErrorStruct()
+    try:
+        for name, data in _settings(given):
+            _check(put(pointer, name, data, error), error)
+        yield pointer
+    finally:
+        free(pointer)
 
 
-class _Request:
-    """redlock_request, likewise."""
+def _put_option(pointer, name, data, error):
+    if b"\0" in data:
+        raise Invalid("%s: %r has a NUL byte" % (name, data))
+    return _options_set(pointer, name.encode(), data, error)
 
-    def __init__(self, key, settings):
-        self.given = dict(settings) if key is None else dict(settings, key=key)
 
-    def __enter__(self):
-        self.pointer = _request_new()
-        error = _ErrorStruct()
-        try:
-            for name, data in _settings(self.given):
-                status = _request_set(self.pointer, name.encode(), data, len(data), error)
-                _check(status, error)
-        except BaseException:
-            _request_free(self.pointer)
-            raise
-        return self.pointer
+def _put_term(pointer, name, data, error):
+    return _request_set(pointer, name.encode(), data, len(data), error)
 
-    def __exit__(self, *exception):
-        _request_free(self.pointer)
+
+def _options(nodes, settings):
+    return _struct(_options_new, _put_option, _options_free, dict(settings, nodes=nodes))
+
+
+def _request(key, settings):
+    given = settings if key is None else dict(settings, key=key)
+    return _struct(_request_new, _put_term, _request_free, given)
 
 
 # ----------------------------------------------------------------------------------------- calls
@@ -340,6 +327,16 @@ class _Lock:
         """Whether the lock is certain to be held at this moment."""
         return self.validity_ms > 0
 
+    @property
+    def validity_ms(self):
+        """Time in ms for which the lock is certain to be held; 0: it is not."""
+        return self._read(self._get_validity)
+
+    @property
+    def fence(self):
+        """Fence of a fenced lock that is held; otherwise 0."""
+        return self._read(self._get_fence)
+
     def _begin_use(self):
         with self._reading:
             if self._is_in_use:
@@ -363,7 +360,9 @@ class _Lock:
 
 
 class Lock(_Lock):
-    """A lock of a Client: for one `with` block after the other. See Client.lock."""
+    """A lock of a Client: for one `with` block after the other. Any thread may read it."""
+
+    _get_validity, _get_fence = _mt_validity_ms, _mt_fence
 
     def acquire(self):
         """Acquires the lock, and waits until that has ended."""
@@ -371,7 +370,7 @@ class Lock(_Lock):
         self._begin_use()
         call, handle, error = _Call(), _pointer(), _ErrorStruct()
         try:
-            with _Request(*self._given) as request:
+            with _request(*self._given) as request:
                 status = _mt_begin_acquire(
                     self.client._mt, request, _on_mt_ended, call.number, handle, error
                 )
@@ -425,16 +424,6 @@ class Lock(_Lock):
             raise _failure(status, error.message or b"the lock is not held")
         call.wait()
 
-    @property
-    def validity_ms(self):
-        """Time in ms for which the lock is certain to be held; 0: it is not. From any thread."""
-        return self._read(_mt_validity_ms)
-
-    @property
-    def fence(self):
-        """Fence of a fenced lock that is held; otherwise 0."""
-        return self._read(_mt_fence)
-
     def _abandon(self, handle):
         _mt_begin_release(handle, _no_mt_callback, None)
 
@@ -472,7 +461,7 @@ class Client:
         _check_callable("log", log)
         self._log = _write_to(log)
         error, mt = _ErrorStruct(), _pointer()
-        with _Options(nodes, settings) as options:
+        with _options(nodes, settings) as options:
             if log is not None:
                 _options_set_log(options, self._log, None)
             _check(_mt_create(options, mt, error), error)
@@ -542,6 +531,8 @@ _no_callback = ctypes.cast(None, _callback)
 class AsyncLock(_Lock):
     """A lock of an AsyncClient: for one `async with` block after the other."""
 
+    _get_validity, _get_fence = _validity_ms, _fence
+
     async def acquire(self):
         """Acquires the lock."""
         self._begin_use()
@@ -556,7 +547,7 @@ class AsyncLock(_Lock):
         client = self.client
         client._check_open()
         number, handle = next(_ids), _pointer()
-        with _Request(*self._given) as request:
+        with _request(*self._given) as request:
             if self.on_lost is not None:
                 _request_set_on_lost(request, _on_lost, number)
             future = client._begin(
@@ -586,11 +577,7 @@ class AsyncLock(_Lock):
         self._handle, self._is_in_use = None, False
         _held.pop(self._number, None)
         client._check_open()
-        number = next(_ids)
-        future = client._begin(number, lambda: _release(handle, _on_status, number))
-        status, why = await future
-        if status != 0:
-            raise _failure(status, why)
+        await client._ask(lambda number: _release(handle, _on_status, number))
 
     async def extend(self, ttl_ms=0):
         """Extends the lock: redlock_extend."""
@@ -598,21 +585,7 @@ class AsyncLock(_Lock):
         client._check_open()
         if handle is None:
             raise Invalid("the lock is not held")
-        number = next(_ids)
-        future = client._begin(number, lambda: _extend(handle, ttl, _on_status, number))
-        status, why = await future
-        if status != 0:
-            raise _failure(status, why)
-
-    @property
-    def validity_ms(self):
-        """Time in ms for which the lock is certain to be held; 0: it is not."""
-        return self._read(_validity_ms)
-
-    @property
-    def fence(self):
-        """Fence of a fenced lock that is held; otherwise 0."""
-        return self._read(_fence)
+        await client._ask(lambda number: _extend(handle, ttl, _on_status, number))
 
     def _read(self, function):
         return 0 if self.client._is_closed else super()._read(function)
@@ -645,7 +618,7 @@ class AsyncClient:
         self._process = os.getpid()
         self._log = _log(lambda _level, line, _arg: log(line.decode(errors="replace")))
         error, client = _ErrorStruct(), _pointer()
-        with _Options(nodes, settings) as options:
+        with _options(nodes, settings) as options:
             if log is not None:
                 _options_set_log(options, self._log, None)
             self._loop = _loop_pollable()
@@ -696,6 +669,13 @@ class AsyncClient:
             del _futures[number]
             raise _failure(status, _client_error(self._client))
         return future
+
+    async def _ask(self, call):
+        """Makes a call, which gets the number of its callback, and waits until it has ended."""
+        number = next(_ids)
+        status, why = await self._begin(number, lambda: call(number))
+        if status != 0:
+            raise _failure(status, why)
 
     async def __aenter__(self):
         return self
