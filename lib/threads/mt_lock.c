@@ -116,10 +116,7 @@ static void end_release(redlock_mt_lock *lock, redlock_status status, const char
 
 static void on_released(redlock_lock *inner, redlock_status status, void *arg) {
     redlock_mt_lock *lock = arg;
-    const char *why = status == REDLOCK_OK       ? ""
-                      : status == REDLOCK_ENOMEM ? redlock_strerror(status) /* nothing was sent */
-                                                 : redlock_explain(inner);
-    end_release(lock, status, why);
+    end_release(lock, status, status == REDLOCK_OK ? "" : redlock_explain(inner));
     forget(lock);
 }
 
