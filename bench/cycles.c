@@ -70,15 +70,17 @@ static void check_limit(const struct cycles *cycles) {
     }
 }
 
-static void failed(struct cycles *cycles, size_t slot, const char *error) {
-    struct cycles_counts *counts = &cycles->counts;
-
+void cycles_count_error(struct cycles_counts *counts, const char *error) {
     counts->errors++;
-    cycles->busy--;
-    cycles->list[slot].step = RESTING;
     if (counts->first_error[0] == '\0') {
         snprintf(counts->first_error, sizeof(counts->first_error), "%s", error);
     }
+}
+
+static void failed(struct cycles *cycles, size_t slot, const char *error) {
+    cycles_count_error(&cycles->counts, error);
+    cycles->busy--;
+    cycles->list[slot].step = RESTING;
     if (!event_pending(cycles->rest_timer, EV_TIMEOUT, NULL)) {
         clock_arm(cycles->rest_timer, REST_S);
     }

@@ -72,6 +72,9 @@ void cycles_stop(struct cycles *cycles);
 /* Returns the number of slots with a cycle in progress. */
 size_t cycles_busy(const struct cycles *cycles);
 
+/* Counts a failed acquisition or release. */
+void cycles_count_error(struct cycles_counts *counts, const char *error);
+
 const struct cycles_counts *cycles_counts(const struct cycles *cycles);
 
 #endif

@@ -11,6 +11,7 @@
 set -eu
 export LC_ALL=C.UTF-8
 
+here=$(cd "$(dirname "$0")" && pwd)
 bench=${1:-build/bench/redlock-bench}
 runs=${RUNS:-5}
 nodes=${NODES:-5}
@@ -41,13 +42,14 @@ options_of() {
 measure() {
     # shellcheck disable=SC2046 # several options
     "$bench" --spawn "$nodes" --duration "$duration" --json $(options_of "$1" "$2") |
-        sed 's/[{}",:]/ /g' |
-        awk -v loop="$1" -v many="$2" '{
-            for (i = 1; i < NF; i++) if (!($i in value)) value[$i] = $(i + 1)
-            if (value["errors"] == 0)
-                print loop, many, value["cycles_per_s"], value["p50"],
-                    value["client_cpu_us_per_cycle"]
-        }'
+        awk -f "$here/flatten.awk" |
+        awk -v loop="$1" -v many="$2" '
+            { value[$1] = $2 }
+            END {
+                if (value["errors"] == "0")
+                    print loop, many, value["cycles_per_s"], value["acquire_us.p50"],
+                        value["client_cpu_us_per_cycle"]
+            }'
 }
 
 run=0

@@ -16,10 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READY_POLL_S 0.005
-#define READY_LIMIT_S 5.0
-#define WARM_UP_S 0.2
-#define DRAIN_LIMIT_S 5.0
 #define TIMERS_NS UINT64_C(5000000)
 #define CYCLES_LIMIT_S 3600.0 /* when a number of cycles ends the stretch */
 

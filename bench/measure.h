@@ -16,6 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The phases before and after the stretch that is measured. */
+#define READY_POLL_S 0.005
+#define READY_LIMIT_S 5.0
+#define WARM_UP_S 0.2
+#define DRAIN_LIMIT_S 5.0
+
 struct crew;
 struct event_base;
 struct servers;

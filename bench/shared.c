@@ -12,10 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READY_POLL_S 0.005
-#define READY_LIMIT_S 5.0
-#define WARM_UP_S 0.2
-#define DRAIN_LIMIT_S 5.0
 #define TIMERS_NS UINT64_C(5000000)
 #define REST_S 0.01
 
@@ -52,17 +48,9 @@ static redlock_request request_of(const struct slot *slot) {
 
 /* ---- what is counted ---- */
 
-static void failed(struct shared *shared, const char *why) {
-    struct cycles_counts *counts = &shared->counts;
-    counts->errors++;
-    if (counts->first_error[0] == '\0') {
-        snprintf(counts->first_error, sizeof(counts->first_error), "%s", why);
-    }
-}
-
 static void acquisition_failed(struct shared *shared, redlock_status status, const char *why) {
     shared->counts.failures.counts[-status]++;
-    failed(shared, why);
+    cycles_count_error(&shared->counts, why);
 }
 
 static void record_acquired(struct slot *slot) {
@@ -136,7 +124,7 @@ static void run_blocking_cycle(struct slot *slot) {
     if (status != REDLOCK_OK) {
         acquisition_failed(shared, status, error.message);
     } else if (redlock_mt_release(lock, &error) != REDLOCK_OK) {
-        failed(shared, error.message);
+        cycles_count_error(&shared->counts, error.message);
     } else {
         record_released(slot);
         return;
@@ -174,7 +162,7 @@ static void on_released(redlock_mt_lock *lock, redlock_status status, const char
     struct slot *slot = arg;
     (void)lock;
     if (status != REDLOCK_OK) {
-        failed(slot->shared, why);
+        cycles_count_error(&slot->shared->counts, why);
         rest(slot);
         return;
     }
