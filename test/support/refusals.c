@@ -11,7 +11,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* All under the mutex. */
-static struct {
+static struct plan {
     bool is_armed;
     bool is_local; /* only calls of `thread` count */
     pthread_t thread;
@@ -31,26 +31,24 @@ static size_t threads;
 
 /* ---- plans ---- */
 
-void refusals_begin(enum refusable what, unsigned n, unsigned count, int error) {
+static void arm(struct plan next) {
     pthread_mutex_lock(&mutex);
+    plan = next;
     plan.is_armed = true;
-    plan.is_local = false;
-    plan.what = what;
-    plan.n = n;
-    plan.count = count;
-    plan.asked = plan.refused = 0;
-    plan.error = error;
     pthread_mutex_unlock(&mutex);
 }
 
+void refusals_begin(enum refusable what, unsigned n, unsigned count, int error) {
+    arm((struct plan){.what = what, .n = n, .count = count, .error = error});
+}
+
 void refusals_begin_here(void) {
-    refusals_begin(REFUSABLE_MEMORY, 0, 0, ENOMEM);
-    pthread_mutex_lock(&mutex);
-    plan.is_local = true;
-    plan.thread = pthread_self();
-    plan.n = plan.count = 1;
-    plan.asked = 0;
-    pthread_mutex_unlock(&mutex);
+    arm((struct plan){.is_local = true,
+                      .thread = pthread_self(),
+                      .what = REFUSABLE_MEMORY,
+                      .n = 1,
+                      .count = 1,
+                      .error = ENOMEM});
 }
 
 unsigned refusals_end(void) {
