@@ -8,6 +8,7 @@
 #include "harness.h"
 #include "master_data.h"
 #include "missing_rights.h"
+#include "openings.h"
 #include "push_relay.h"
 #include "rivals.h"
 #include "wait_queue.h"
@@ -268,8 +269,8 @@ static void one_permit_is_a_lock(void **state) {
 }
 
 /*
- * The queue is never empty, and every free permit is reserved for its waiters, except after 1
- * release in 128, which leaves the permit to anybody for a while.
+ * The queue is never empty, and every free permit is reserved for its waiters, except after a
+ * release that leaves the permit to anybody for a while.
  */
 static void one_that_polls_does_not_starve(void **state) {
     struct fixture *f = *state;
@@ -277,6 +278,7 @@ static void one_that_polls_does_not_starve(void **state) {
     struct rivals_options polling = {.request = permit_request(1), .turns = 3, .hastes = true};
 
     polling.request.retries = UINT32_MAX;
+    open_often(f);
     struct rivals *poller = rivals_create(f, &polling);
     struct rivals *rivals = rivals_create(f, &(struct rivals_options){.request = permit_request(1),
                                                                       .turns = UINT_MAX,
