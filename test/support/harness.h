@@ -136,6 +136,9 @@ void at_finish(struct fixture *f, void (*destroy)(void *object), void *object);
 /* Makes a temporary folder (folder.h), which is removed with the fixture. */
 const char *folder_for(struct fixture *f, const char *name);
 
+/* Returns milliseconds by a clock that no test advances. */
+uint64_t real_ms(void);
+
 /* Returns whether this process runs under valgrind, which is 10 to 50 times slower. */
 bool under_valgrind(void);
 
