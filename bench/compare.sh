@@ -9,6 +9,7 @@
 set -eu
 export LC_ALL=C.UTF-8
 
+here=$(cd "$(dirname "$0")" && pwd)
 bench=${1:-build/bench/redlock-bench}
 runs=${RUNS:-5}
 nodes=${NODES:-5}
@@ -58,22 +59,7 @@ done
 # A bar applies from its number in flight up to the next bar's.
 printf '\nmedians  %9s %10s %10s %6s %6s   %8s %6s %6s %6s\n' \
     'in flight' cycles/s floor ratio bar 'CPU us' floor ratio bar
-awk -v order="$in_flight" '
-    function median(values, count) {
-        return count % 2 ? values[(count + 1) / 2] : (values[count / 2] + values[count / 2 + 1]) / 2
-    }
-
-    # middle KIND MANY COLUMN: the median of a column over the runs
-    function middle(kind, many, column,    count, sorted, i, j, value) {
-        count = runs[kind, many]
-        for (i = 1; i <= count; i++) {
-            value = rows[kind, many, i, column]
-            for (j = i; j > 1 && sorted[j - 1] > value; j--) sorted[j] = sorted[j - 1]
-            sorted[j] = value
-        }
-        return median(sorted, count)
-    }
-
+awk -v order="$in_flight" "$(cat "$here/median.awk")"'
     function speed_bar(many) {
         return many >= 1024 ? 1.85 : many >= 256 ? 1.9 : many >= 64 ? 1.7 : 1
     }

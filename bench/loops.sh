@@ -68,18 +68,7 @@ while [ "$run" -lt "$runs" ]; do
     done
 done
 
-awk -v order="libevent $loops mt" '
-    # middle LOOP MANY COLUMN: the median of a column over the runs
-    function middle(loop, many, column,    count, sorted, i, j, value) {
-        count = runs[loop, many]
-        for (i = 1; i <= count; i++) {
-            value = rows[loop, many, i, column]
-            for (j = i; j > 1 && sorted[j - 1] > value; j--) sorted[j] = sorted[j - 1]
-            sorted[j] = value
-        }
-        return count % 2 ? sorted[(count + 1) / 2] : (sorted[count / 2] + sorted[count / 2 + 1]) / 2
-    }
-
+awk -v order="libevent $loops mt" "$(cat "$here/median.awk")"'
     function ratio(loop, many, column) {
         return middle(loop, many, column) / middle("libevent", many, column)
     }

@@ -188,6 +188,7 @@ static void be_born(void *owner) {
     redlock_options options = REDLOCK_OPTIONS_INIT, checked;
     const char *nodes[] = {stage->uri};
     redlock_error error;
+    redlock_loop *loop = loop_on_libevent(&stage->process, &stage->process.allocator);
     (void)owner;
     options.nodes = nodes;
     options.node_count = 1;
@@ -195,14 +196,14 @@ static void be_born(void *owner) {
     options.reconnect_delay_ms = 10;
     options.reconnect_delay_max_ms = 200;
     options.allocator = &stage->process.allocator;
-    stage->has_failed = options_read(&options, &checked, &error) != REDLOCK_OK ||
-                        context_init(&stage->context, &stage->process.loop, &checked, on_turn, NULL,
-                                     &error) != REDLOCK_OK ||
-                        uplink_init(&stage->commands, &stage->context, &uplink_listener,
-                                    HANDSHAKE_FOR_COMMANDS, 0, stage->uri, &error) != REDLOCK_OK ||
-                        channel_init(&stage->channel, &stage->context, &stage->commands,
-                                     &channel_listener, 0, stage->uri, &error) != REDLOCK_OK;
-    timer_init(&stage->heartbeat, &stage->process.loop, on_heartbeat, NULL);
+    stage->has_failed =
+        options_read(&options, &checked, &error) != REDLOCK_OK ||
+        context_init(&stage->context, loop, &checked, on_turn, NULL, &error) != REDLOCK_OK ||
+        uplink_init(&stage->commands, &stage->context, &uplink_listener, HANDSHAKE_FOR_COMMANDS, 0,
+                    stage->uri, &error) != REDLOCK_OK ||
+        channel_init(&stage->channel, &stage->context, &stage->commands, &channel_listener, 0,
+                     stage->uri, &error) != REDLOCK_OK;
+    timer_init(&stage->heartbeat, loop, on_heartbeat, NULL);
     if (!stage->has_failed) {
         uplink_start(&stage->commands);
         channel_want(&stage->channel, true);

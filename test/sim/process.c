@@ -284,7 +284,7 @@ void process_init(struct event_base *process, struct world *world, unsigned inde
     TAILQ_INIT(&process->later);
     TAILQ_INIT(&process->blocks);
     LIST_INIT(&process->alarms);
-    TAILQ_INIT(&process->timers);
+    TAILQ_INIT(&process->loops);
     task_init(&process->wake, on_wake, process);
     task_init(&process->resume, on_resume, process);
 }
@@ -292,7 +292,7 @@ void process_init(struct event_base *process, struct world *world, unsigned inde
 void process_finish(struct event_base *process) {
     task_cancel(process->world, &process->wake);
     task_cancel(process->world, &process->resume);
-    timers_free(process);
+    loops_free(process);
     while (!LIST_EMPTY(&process->alarms)) {
         alarm_clear(LIST_FIRST(&process->alarms));
     }

@@ -41,11 +41,10 @@ struct alarm {
 };
 LIST_HEAD(alarm_list, alarm);
 
-struct process_timer;
-TAILQ_HEAD(process_timers, process_timer);
+struct process_loop;
+TAILQ_HEAD(process_loops, process_loop);
 
 struct event_base {
-    redlock_loop loop; /* what its clients know it by */
     struct world *world;
     struct network *network;
     unsigned index;
@@ -67,7 +66,7 @@ struct event_base {
     struct occurrence_list ready;
     struct occurrence_list later; /* occurrences that became due in an iteration that takes time */
     struct alarm_list alarms;
-    struct process_timers timers; /* of its clients (io/loop.c) */
+    struct process_loops loops; /* of its clients (io/loop.c) */
     struct task wake;
     struct task resume;
 
@@ -115,13 +114,11 @@ bool process_is_refused(struct event_base *process);
 /* May let the rest of the world proceed for a while, in the middle of the process's code. */
 void process_may_be_preempted(struct event_base *process);
 
-/* Returns the process of a loop. */
-static inline struct event_base *process_of(const redlock_loop *loop) {
-    return (struct event_base *)((char *)loop - offsetof(struct event_base, loop));
-}
+/* Returns the process of a client's loop. */
+struct event_base *process_of(redlock_loop *loop);
 
-/* Frees the timers of a process that is killed. */
-void timers_free(struct event_base *process);
+/* Frees the loops of a process that is killed. */
+void loops_free(struct event_base *process);
 
 void alarm_init(struct alarm *alarm, struct event_base *process, void (*run)(void *owner),
                 void *owner);

@@ -1,126 +1,79 @@
-/*
- * Timers of a process, due by its own clock, and fired by its loop, which may be late. They take
- * the place of those of lib/io/loop.c, because here each timer has a place of its own in the order
- * of the loop's occurrences.
- */
+/* The loop of a process, as a table for lib/io/loop.c: its wakes are by the process's own clock. */
 #include "io/loop.h"
 
 #include "process.h"
 
-#include "base/nanos.h"
-
-#include <stddef.h>
 #include <stdlib.h>
 
-struct process_timer {
-    TAILQ_ENTRY(process_timer) link;
-    const struct timer *timer;
-    struct alarm alarm;
+struct process_loop {
+    redlock_loop loop; /* first: the methods get a pointer to it */
+    struct event_base *process;
+    struct alarm due;
+    struct occurrence soon;
+    TAILQ_ENTRY(process_loop) link;
 };
 
-/* ---- loops ---- */
+static struct process_loop *own(redlock_loop *loop) {
+    return (struct process_loop *)loop;
+}
+
+struct event_base *process_of(redlock_loop *loop) {
+    return own(loop)->process;
+}
+
+static void on_due(void *owner) {
+    loop_fire(owner);
+}
+
+static void on_soon(void *owner) {
+    loop_fire_soon(owner);
+}
+
+/* When the system refuses the wake, the timers are looked at soon, as on libevent. */
+static void wake_at(redlock_loop *loop, uint64_t at) {
+    struct event_base *process = process_of(loop);
+    process->work += WORK_OF_TIMER;
+    if (process_is_refused(process)) {
+        process_notify(process, &own(loop)->due.occurrence);
+        return;
+    }
+    alarm_set(&own(loop)->due, tempo_true(&process->clock, at));
+}
+
+static void wake_soon(redlock_loop *loop) {
+    process_notify(process_of(loop), &own(loop)->soon);
+}
+
+static void free_loop(struct process_loop *self) {
+    alarm_clear(&self->due);
+    process_forget(self->process, &self->soon);
+    TAILQ_REMOVE(&self->process->loops, self, link);
+    free(self);
+}
+
+static void end(redlock_loop *loop) {
+    free_loop(own(loop));
+}
+
+/* Descriptors are not watched: net.c here has none. */
+static const struct loop_methods methods = {.wake_at = wake_at, .wake_soon = wake_soon, .end = end};
 
 redlock_loop *loop_on_libevent(struct event_base *process, const redlock_allocator *allocator) {
     (void)allocator;
-    return &process->loop;
-}
-
-void loop_hold(redlock_loop *loop) {
-    (void)loop;
-}
-
-void loop_drop(redlock_loop *loop) {
-    (void)loop;
-}
-
-bool loop_is_inherited(const redlock_loop *loop) {
-    (void)loop;
-    return false;
-}
-
-/* ---- timers ---- */
-
-static struct process_timer *process_timer_of(const struct timer *timer) {
-    struct process_timer *found;
-    TAILQ_FOREACH(found, &process_of(timer->loop)->timers, link) {
-        if (found->timer == timer) {
-            return found;
-        }
-    }
-    abort(); /* a bug of the library: the timer was not initialized, or has been finished */
-}
-
-static void arm(struct timer *timer) {
-    alarm_set(&process_timer_of(timer)->alarm,
-              tempo_true(&process_of(timer->loop)->clock, timer->at));
-}
-
-/* The clock may have been set since the timer was armed. */
-static void fire(void *owner) {
-    struct timer *timer = owner;
-    const struct event_base *process = process_of(timer->loop);
-    if (timer->at == NANOS_NEVER) {
-        return;
-    }
-    if (tempo_read(&process->clock, process->world->now) < timer->at) {
-        arm(timer);
-        return;
-    }
-    timer->at = NANOS_NEVER;
-    timer->on_time(timer->arg);
-}
-
-void timer_init(struct timer *timer, redlock_loop *loop, void (*on_time)(void *arg), void *arg) {
-    struct event_base *process = process_of(loop);
-    struct process_timer *own = calloc(1, sizeof(*own));
-    if (own == NULL) {
+    struct process_loop *self = calloc(1, sizeof(*self));
+    if (self == NULL) {
         abort();
     }
-    *timer = (struct timer){.on_time = on_time, .arg = arg, .at = NANOS_NEVER, .loop = loop};
-    own->timer = timer;
-    alarm_init(&own->alarm, process, fire, timer);
-    TAILQ_INSERT_TAIL(&process->timers, own, link);
+    loop_init(&self->loop, &methods);
+    self->process = process;
+    alarm_init(&self->due, process, on_due, self);
+    occurrence_init(&self->soon, on_soon, self, false);
+    TAILQ_INSERT_TAIL(&process->loops, self, link);
+    return &self->loop;
 }
 
-static void free_timer(struct event_base *process, struct process_timer *own) {
-    alarm_clear(&own->alarm);
-    TAILQ_REMOVE(&process->timers, own, link);
-    free(own);
-}
-
-void timer_finish(struct timer *timer) {
-    if (timer->loop != NULL) {
-        free_timer(process_of(timer->loop), process_timer_of(timer));
-        timer->loop = NULL;
+void loops_free(struct event_base *process) {
+    while (!TAILQ_EMPTY(&process->loops)) {
+        free_loop(TAILQ_FIRST(&process->loops));
     }
-}
-
-void timers_free(struct event_base *process) {
-    while (!TAILQ_EMPTY(&process->timers)) {
-        free_timer(process, TAILQ_FIRST(&process->timers));
-    }
-}
-
-/* When the system refuses the wake, the loop looks at the timer in each of its iterations. */
-void timer_set(struct timer *timer, uint64_t at) {
-    struct event_base *process = process_of(timer->loop);
-    process->work += WORK_OF_TIMER;
-    timer->at = at;
-    if (at == NANOS_NEVER) {
-        return;
-    }
-    if (process_is_refused(process)) {
-        process_notify(process, &process_timer_of(timer)->alarm.occurrence);
-        return;
-    }
-    arm(timer);
-}
-
-void timer_clear(struct timer *timer) {
-    timer->at = NANOS_NEVER;
-}
-
-void timer_soon(struct timer *timer) {
-    timer->at = 0;
-    process_notify(process_of(timer->loop), &process_timer_of(timer)->alarm.occurrence);
 }
