@@ -109,11 +109,13 @@ ranges() {
 }
 
 suites=
+locks='--suite integration'
 checked='--suite unit --suite integration --suite sim --suite fuzz --suite chaos --suite examples'
 rows=
 packages=
 if [ "$scale" -gt 1 ]; then
     suites='--suite unit'
+    locks='--suite unit'
     checked='--suite unit'
     rows='trixie-redis -- --suite unit'
     packages=bookworm
@@ -129,11 +131,13 @@ begun at $(date -u '+%Y-%m-%d %H:%M') UTC; lengths divided by $scale.
 |---|---|---|---|
 END
 
-# $suites, $checked, $packages and $rows are lists of words.
+# $suites, $locks, $checked, $packages and $rows are lists of words.
 # shellcheck disable=SC2086
 {
     step 'all tests' 60 env TEST_ARGS='--no-suite worlds --no-suite mutants' \
         sh test/run.sh --all --build "$build" --werror $suites
+    step 'on the pollable loop' 60 env REDLOCK_TEST_LOOP=pollable \
+        sh test/run.sh --build "$build" --werror $locks
     step 'mutants' 60 sh test/run.sh --build "$build" --werror --suite mutants
     {
         ranges kept 400000
