@@ -31,8 +31,12 @@ static bool is_resting(void *arg) {
     return strstr(node_info(arg, 0).reason, "idle") != NULL;
 }
 
-/* Lets time pass until the client has closed its connections. */
+/*
+ * Lets time pass until the client has closed its connections: all of them are open before, as the
+ * call that needed them may have ended with a quorum.
+ */
 static void rest(struct fixture *f, redlock_client *client) {
+    wait_connected(f, client, FIVE);
     pass_time(IDLE_MS);
     run_until(f, is_resting, client, "the connections are closed");
     for (size_t i = 0; i < FIVE; i++) {
