@@ -35,7 +35,8 @@ esac
 case $changed in
 *.h*) # and all sources that include it, except those that the simulator replaces or does not have
     changed=$(cd "$folder" &&
-        find lib -name '*.[ch]' ! -path 'lib/threads/*' \( ! -path 'lib/io/*.c' -o -path lib/io/loop.c \) -exec \
+        find lib -name '*.[ch]' ! -path 'lib/threads/*' \
+            \( ! -path 'lib/io/*.c' -o -path lib/io/loop.c \) -exec \
             awk -v changed="$changed" -f "$here/includers.awk" {} +)
     ;;
 esac
