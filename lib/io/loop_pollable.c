@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -38,12 +39,15 @@ static struct pollable *own(redlock_loop *loop) {
     return (struct pollable *)loop;
 }
 
-/* Makes the descriptor readable. May be called from any thread or signal handler. */
+/*
+ * Makes the descriptor readable. May be called from any thread or signal handler. write() would be
+ * a cancellation point, syscall() is none.
+ */
 static void signal_waker(const struct pollable *self) {
     int before = errno;
     uint64_t one = 1;
     /* It fails only after 2^64 - 2 wakes, which nobody lives to see. */
-    (void)!write(self->waker, &one, sizeof(one));
+    (void)syscall(SYS_write, self->waker, &one, sizeof(one));
     errno = before;
 }
 

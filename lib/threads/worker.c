@@ -169,7 +169,11 @@ redlock_status worker_start(struct worker *worker, const redlock_options *option
 }
 
 void worker_end(struct worker *worker) {
+    int before;
+    /* pthread_join and close() are cancellation points: a thread that ended there would leak. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     worker_post(worker, &worker->close);
     pthread_join(worker->thread, NULL);
     free_loop(worker);
+    pthread_setcancelstate(before, NULL);
 }

@@ -575,6 +575,31 @@ static void a_wait_goes_on_after_signals_and_is_no_cancellation_point(void **sta
     end(mt);
 }
 
+static void *make_all_calls(void *arg) {
+    redlock_mt *mt = arg;
+    redlock_request request = waiting_request(KEY);
+    struct outcome seen = {0};
+
+    assert_int_equal(pthread_cancel(pthread_self()), 0);
+    redlock_mt_lock *lock = take(mt, &request);
+    assert_int_equal(redlock_mt_extend(lock, 0, NULL), REDLOCK_OK);
+    assert_int_equal(redlock_mt_inspect(mt, KEY, 0, on_view, &seen, NULL), REDLOCK_OK);
+    assert_int_equal(redlock_mt_cancel(lock), REDLOCK_OK);
+    assert_int_equal(redlock_mt_release(lock, NULL), REDLOCK_OK);
+    end(mt);
+    return NULL;
+}
+
+/* Nor is any other call: the thread ends where it wants to. */
+static void a_canceled_thread_goes_on(void **state) {
+    pthread_t thread;
+    void *result;
+
+    assert_int_equal(pthread_create(&thread, NULL, make_all_calls, create(*state)), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_null(result); /* otherwise PTHREAD_CANCELED */
+}
+
 /* ---- losses ---- */
 
 static void a_loss_is_reported_once(void **state) {
@@ -1088,6 +1113,7 @@ int main(void) {
         ON_FIVE_MASTERS(a_release_ends_an_acquisition),
         ON_FIVE_MASTERS(a_signal_handler_may_cancel),
         ON_FIVE_MASTERS(a_wait_goes_on_after_signals_and_is_no_cancellation_point),
+        ON_FIVE_MASTERS(a_canceled_thread_goes_on),
         ON_FIVE_MASTERS(a_loss_is_reported_once),
         ON_FIVE_MASTERS(an_earlier_loss_is_reported_too),
         ON_FIVE_MASTERS(renewals_reach_the_validity),
