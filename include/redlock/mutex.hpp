@@ -18,7 +18,7 @@
  *    at the masters was lost meanwhile. Readers and holders of permits need an object each.
  *  - A mutex is not recursive: a thread that locks it twice waits for itself.
  *  - Callables run on the library's thread, one at a time. They must not wait: calls that wait are
- *    refused there with status::invalid.
+ *    refused there with status::invalid, and change nothing. No call is a cancellation point.
  *  - Lifetimes. A shared_client outlives its mutexes, and a mutex all calls on it. The destruction
  *    of a locked mutex releases it.
  *  - After close(), calls are refused with status::closed; in a child after fork(), with
@@ -46,6 +46,9 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <pthread.h>
+#include <unistd.h>
 #if __cplusplus >= 202002L && __has_include(<stop_token>)
 #include <stop_token>
 #endif
@@ -71,6 +74,22 @@ inline status fail(redlock_status code, const char *message, error *why) {
     }
     return static_cast<status>(code);
 }
+
+/* Keeps a wait from being a cancellation point: the lock of a canceled thread would stay locked. */
+class uncancelable {
+  public:
+    uncancelable() noexcept {
+        ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
+    }
+    uncancelable(const uncancelable &) = delete;
+    uncancelable &operator=(const uncancelable &) = delete;
+    ~uncancelable() {
+        ::pthread_setcancelstate(before_, nullptr);
+    }
+
+  private:
+    int before_ = PTHREAD_CANCEL_ENABLE;
+};
 
 /* The hooks of a shared client, which the library calls. */
 struct hooks {
@@ -214,8 +233,13 @@ class shared_client {
         return code == REDLOCK_OK ? status::ok : detail::fail(code, refusal.message, why);
     }
 
+    bool is_inherited() const noexcept {
+        return ::getpid() != process_;
+    }
+
     detail::hooks hooks_{};
     redlock_mt *mt_ = nullptr;
+    const pid_t process_ = ::getpid();
 };
 
 /* ---------------------------------------------------------------------------------------- mutex */
@@ -247,7 +271,9 @@ class mutex {
     mutex(const mutex &) = delete;
     mutex &operator=(const mutex &) = delete;
     ~mutex() {
-        unlock();
+        if (release() == status::invalid) { /* in a callable the lock must not stay */
+            redlock_mt_begin_release(std::exchange(held_, nullptr), nullptr, nullptr);
+        }
     }
 
     /*
@@ -262,20 +288,20 @@ class mutex {
     }
 
     /* Locks if one try succeeds. Throws when no later one could: see is_retryable. */
-    bool try_lock() {
+    [[nodiscard]] bool try_lock() {
         return try_lock_for(std::chrono::milliseconds(0));
     }
 
     /* Locks, and waits for that long. Returns and throws as try_lock. */
     template <class Rep, class Period>
-    bool try_lock_for(const std::chrono::duration<Rep, Period> &time) {
+    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period> &time) {
         error why;
         return is_locked(acquire(detail::wait_of(time), &why), why);
     }
 
     /* Locks, and waits until then. Returns and throws as try_lock. */
     template <class Clock, class Duration>
-    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
+    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
         const auto now = Clock::now();
         return time > now ? try_lock_for(time - now) : try_lock();
     }
@@ -321,19 +347,21 @@ class mutex {
      */
     status release(error *why = nullptr) {
         redlock_error refusal{};
-        redlock_mt_lock *ending;
+        redlock_mt_lock *ending = native();
+        if (ending == nullptr) {
+            return detail::fail(REDLOCK_EINVAL, unlocked, why);
+        }
+        /* Its request has ended: this waits for nothing, and is refused where calls may not wait.
+         */
+        if (redlock_mt_wait(ending, &refusal) == REDLOCK_EINVAL) {
+            return detail::fail(REDLOCK_EINVAL, refusal.message, why);
+        }
         {
             std::lock_guard inside(inside_);
-            ending = std::exchange(held_, nullptr);
+            held_ = nullptr;
             changed_.notify_all(); /* inside: the next holder may destroy this object */
         }
-        if (ending == nullptr) {
-            return detail::fail(REDLOCK_EINVAL, "the mutex is not locked", why);
-        }
         const redlock_status code = redlock_mt_release(ending, &refusal);
-        if (code == REDLOCK_EINVAL) { /* on the library's thread: the lock must not stay */
-            redlock_mt_begin_release(ending, nullptr, nullptr);
-        }
         return code == REDLOCK_OK ? status::ok : detail::fail(code, refusal.message, why);
     }
 
@@ -342,7 +370,7 @@ class mutex {
         redlock_error refusal{};
         redlock_mt_lock *handle = native();
         if (handle == nullptr) {
-            return detail::fail(REDLOCK_EINVAL, "the mutex is not locked", why);
+            return detail::fail(REDLOCK_EINVAL, unlocked, why);
         }
         if (ttl.is_negative()) {
             return detail::fail(REDLOCK_EINVAL, "ttl: must not be negative", why);
@@ -353,37 +381,46 @@ class mutex {
 
     /* Returns the time for which the lock is still certain; 0 if the mutex is not locked. */
     std::chrono::milliseconds validity() const noexcept {
-        std::lock_guard inside(inside_);
-        return detail::chrono_ms(redlock_mt_validity_ms(held_));
+        return ask([](auto *held) { return detail::chrono_ms(redlock_mt_validity_ms(held)); });
     }
 
     /* Returns status::ok, or why the lock was lost; status::invalid if the mutex is not locked. */
     status state() const noexcept {
-        std::lock_guard inside(inside_);
-        return static_cast<status>(redlock_mt_state(held_));
+        return ask([](auto *held) { return static_cast<status>(redlock_mt_state(held)); });
     }
 
     /* Returns the fence of the lock; 0: there is none. */
     std::uint64_t fence() const noexcept {
-        std::lock_guard inside(inside_);
-        return redlock_mt_fence(held_);
+        return ask([](auto *held) { return redlock_mt_fence(held); });
     }
 
     /* Returns the key of the lock: of a permit, its own. "" if the mutex is not locked. */
     std::string key() const {
-        std::lock_guard inside(inside_);
-        std::size_t length = 0;
-        const char *found = redlock_mt_key(held_, &length);
-        return {found, length};
+        return ask([](auto *held) {
+            std::size_t length = 0;
+            const char *found = redlock_mt_key(held, &length);
+            return std::string(found, length);
+        });
     }
 
     /* Returns the handle for redlock/mt.h, not to be released there; NULL if not locked. */
     redlock_mt_lock *native() const noexcept {
-        std::lock_guard inside(inside_);
-        return held_;
+        return ask([](auto *held) { return held; });
     }
 
   private:
+    static constexpr const char *unlocked = "the mutex is not locked";
+
+    /* Calls `f` with the handle while no other thread changes it. A child of fork() has none. */
+    template <class F> std::invoke_result_t<F, redlock_mt_lock *> ask(F f) const {
+        redlock_mt_lock *none = nullptr;
+        if (client_.is_inherited()) { /* `inside_` may be locked for ever */
+            return f(none);
+        }
+        std::lock_guard inside(inside_);
+        return f(held_);
+    }
+
     static request renewed(std::string_view key) {
         request terms;
         terms.key = key;
@@ -405,6 +442,9 @@ class mutex {
     template <class Token> status acquire_by(const Token &stop, duration wait, error *why) {
         if (wait.is_negative()) {
             return detail::fail(REDLOCK_EINVAL, "wait: must not be negative", why);
+        }
+        if (!client_) {
+            return detail::fail(REDLOCK_EINVAL, "the client was refused when it was created", why);
         }
         const detail::deadline end(wait);
         status code;
@@ -468,6 +508,7 @@ class mutex {
     template <class Token>
     redlock_status enter(redlock_mt_lock *got, const Token &stop, const detail::deadline &end) {
         const auto is_lost = [got] { return redlock_mt_state(got) != REDLOCK_OK; };
+        const detail::uncancelable here;
         std::unique_lock inside(inside_);
 
         if ((held_ != nullptr || on_lost_) &&
@@ -509,8 +550,8 @@ class mutex {
     std::vector<std::string> keys_;
     std::function<void(const error &)> on_lost_;
 
-    mutable std::mutex inside_; /* for the two fields below; never held while waiting for masters */
-    std::condition_variable changed_;
+    mutable std::mutex inside_{}; /* for two fields below; never held while waiting for masters */
+    std::condition_variable changed_{};
     redlock_mt_lock *held_ = nullptr; /* of the thread that has locked this object */
 };
 

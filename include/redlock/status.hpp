@@ -5,6 +5,10 @@
 #ifndef REDLOCK_STATUS_HPP
 #define REDLOCK_STATUS_HPP
 
+#if __cplusplus < 201703L
+#error "the C++ headers of redlock need C++17"
+#endif
+
 #include "../redlock.h"
 
 #include <chrono>
