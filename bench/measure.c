@@ -10,7 +10,7 @@
 #include "shared.h"
 
 #include <event2/event.h>
-#include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,11 +187,17 @@ static int dispatch(struct measure *measure) {
     return 0;
 }
 
-void measure_conclude(struct measure_result *result, const struct cycles_counts *counts) {
-    if (counts->first_error[0] != '\0') {
-        fprintf(stderr, "redlock-bench: %" PRIu64 " errors; the first: %s\n", counts->errors,
-                naming_by_options(counts->first_error));
+/* Of many threads with errors the first that has ended speaks; the result has their number. */
+static void complain(const char *error) {
+    static atomic_flag has_spoken = ATOMIC_FLAG_INIT;
+    if (error[0] != '\0' && !atomic_flag_test_and_set(&has_spoken)) {
+        fprintf(stderr, "redlock-bench: there were errors; the first: %s\n",
+                naming_by_options(error));
     }
+}
+
+void measure_conclude(struct measure_result *result, const struct cycles_counts *counts) {
+    complain(counts->first_error);
     result->cycles_per_s = (double)counts->done / result->duration_s;
     result->cycles = counts->done;
     result->errors = counts->errors;

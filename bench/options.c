@@ -82,7 +82,7 @@ static const char help_of_modes[] =
     "  --loop LOOP       run the library on uv (libuv), ev (libev), glib, sd (sd-event) or epoll, "
     "in\n"
     "                    place of libevent\n"
-    "  --mt N            N threads share one client (redlock/mt.h) and block in its calls, each\n"
+    "  --mt N            N (to 256) threads share one client (redlock/mt.h) and block, each\n"
     "                    with one lock at a time; 0: no thread blocks, and callbacks keep\n"
     "                    --in-flight locks in progress\n"
     "  --cycles N        run N cycles, failed ones included, without warming up, in\n"
