@@ -109,13 +109,13 @@ ranges() {
 }
 
 suites=
-locks='--suite integration'
+themes='--suite integration'
 checked='--suite unit --suite integration --suite sim --suite fuzz --suite chaos --suite examples'
 rows=
 packages=
 if [ "$scale" -gt 1 ]; then
     suites='--suite unit'
-    locks='--suite unit'
+    themes='--suite unit'
     checked='--suite unit'
     rows='trixie-redis -- --suite unit'
     packages=bookworm
@@ -131,13 +131,13 @@ begun at $(date -u '+%Y-%m-%d %H:%M') UTC; lengths divided by $scale.
 |---|---|---|---|
 END
 
-# $suites, $locks, $checked, $packages and $rows are lists of words.
+# $suites, $themes, $checked, $packages and $rows are lists of words.
 # shellcheck disable=SC2086
 {
     step 'all tests' 60 env TEST_ARGS='--no-suite worlds --no-suite mutants' \
         sh test/run.sh --all --build "$build" --werror $suites
     step 'on the pollable loop' 60 env REDLOCK_TEST_LOOP=pollable \
-        sh test/run.sh --build "$build" --werror $locks
+        sh test/run.sh --build "$build" --werror $themes
     step 'mutants' 60 sh test/run.sh --build "$build" --werror --suite mutants
     {
         ranges kept 400000

@@ -351,8 +351,7 @@ class mutex {
         if (ending == nullptr) {
             return detail::fail(REDLOCK_EINVAL, unlocked, why);
         }
-        /* Its request has ended: this waits for nothing, and is refused where calls may not wait.
-         */
+        /* Its request has ended, so this does not wait, and is refused in callables alone. */
         if (redlock_mt_wait(ending, &refusal) == REDLOCK_EINVAL) {
             return detail::fail(REDLOCK_EINVAL, refusal.message, why);
         }
