@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#define SERVED_EVERY_NS UINT64_C(5000000)
+
 uint64_t clock_now_ns(void) {
     struct timespec now;
 
@@ -81,6 +83,16 @@ void clock_pass(struct event_base *base, double seconds) {
 
     event_base_loopexit(base, &interval);
     event_base_dispatch(base);
+}
+
+uint64_t clock_serve(struct event_base *base, uint64_t *served_ns) {
+    uint64_t now = clock_now_ns();
+
+    if (now - *served_ns >= SERVED_EVERY_NS) {
+        *served_ns = now;
+        event_base_loop(base, EVLOOP_NONBLOCK);
+    }
+    return now;
 }
 
 struct clock_mark clock_mark(void) {

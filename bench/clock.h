@@ -36,6 +36,12 @@ void clock_arm(struct event *timer, double seconds);
 /* Serves the loop for so many seconds. */
 void clock_pass(struct event_base *base, double seconds);
 
+/*
+ * Serves the timers and signals of a loop that does not wait, every 5 ms. *served_ns is the instant
+ * at which it did last, 0 at first. Returns the present one.
+ */
+uint64_t clock_serve(struct event_base *base, uint64_t *served_ns);
+
 /* An instant from which the number of cores in use is measured. */
 struct clock_mark {
     uint64_t now_ns;

@@ -16,41 +16,19 @@ nodes=${NODES:-5}
 in_flight=${IN_FLIGHT:-64 256 1024}
 duration=${DURATION:-3}
 
-if [ ! -x "$bench" ]; then
-    echo "compare.sh: there is no $bench: build it first, or name it as the argument" >&2
-    exit 2
-fi
-
-results=$(mktemp)
-trap 'rm -f "$results"' EXIT
-trap 'exit 130' INT TERM
-
-# measure IN_FLIGHT [--floor]: prints one line "kind in_flight cycles_per_s
-# client_cpu_us_per_cycle", and nothing after errors
-measure() {
-    many=$1
-    shift
-    "$bench" --spawn "$nodes" --in-flight "$many" --duration "$duration" --json "$@" |
-        sed 's/[{}",:]/ /g' |
-        awk -v many="$many" '{
-            for (i = 1; i < NF; i++) value[$i] = $(i + 1)
-            if (value["errors"] == 0)
-                print value["kind"], many, value["cycles_per_s"], value["client_cpu_us_per_cycle"]
-        }'
-}
+fields='cycles_per_s client_cpu_us_per_cycle'
+# shellcheck source=bench/turns.sh
+. "$here/turns.sh"
 
 printf '%-8s %9s %10s %13s\n' kind 'in flight' cycles/s 'CPU us/cycle'
 run=0
 while [ "$run" -lt "$runs" ]; do
     for many in $in_flight; do
-        for floor in '' --floor; do
-            line=$(measure "$many" $floor)
-            if [ -z "$line" ]; then
-                echo "compare.sh: a run failed" >&2
-                exit 1
-            fi
-            echo "$line" >>"$results"
-            echo "$line" | awk '{ printf "%-8s %9d %10.0f %13.2f\n", $1, $2, $3, $4 }'
+        for kind in redlock floor; do
+            floor=
+            [ "$kind" = redlock ] || floor=--floor
+            record "$kind" "$many" --in-flight "$many" $floor
+            tail -n 1 "$results" | awk '{ printf "%-8s %9d %10.0f %13.2f\n", $1, $2, $3, $4 }'
         done
     done
     run=$((run + 1))
@@ -66,12 +44,6 @@ awk -v order="$in_flight" "$(cat "$here/median.awk")"'
 
     function cost_bar(many) {
         return many >= 256 ? 0.38 : many >= 64 ? 0.4 : 0.9
-    }
-
-    {
-        count = ++runs[$1, $2]
-        rows[$1, $2, count, 1] = $3 + 0
-        rows[$1, $2, count, 2] = $4 + 0
     }
 
     END {

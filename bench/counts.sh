@@ -44,8 +44,8 @@ run() {
     run_in_flight=$2
     shift 2
     # shellcheck disable=SC2086 # no option without LOOP
-    attempt "$@" "$bench" ${LOOP:+--loop "$LOOP"} --spawn "$nodes" --in-flight "$run_in_flight" --cycles "$run_cycles" \
-        --json
+    attempt "$@" "$bench" ${LOOP:+--loop "$LOOP"} --spawn "$nodes" --in-flight "$run_in_flight" \
+        --cycles "$run_cycles" --json
 }
 
 # profile CYCLES IN_FLIGHT FILE

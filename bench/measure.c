@@ -16,7 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TIMERS_NS UINT64_C(5000000)
 #define CYCLES_LIMIT_S 3600.0 /* when a number of cycles ends the stretch */
 
 enum phase { CONNECTING, WARMING_UP, MEASURING, DRAINING, CLOSING, CLOSED };
@@ -169,12 +168,7 @@ static void dispatch_outer(struct measure *measure) {
     uint64_t served_ns = 0;
 
     while (measure->phase != CLOSED) {
-        uint64_t now = clock_now_ns();
-
-        if (now - served_ns >= TIMERS_NS) {
-            served_ns = now;
-            event_base_loop(measure->base, EVLOOP_NONBLOCK);
-        }
+        clock_serve(measure->base, &served_ns);
         measure->settings->loop->turn(measure->outer);
     }
 }

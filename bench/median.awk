@@ -1,11 +1,14 @@
-# For scripts whose runs are in the arrays `runs` (their number, by kind and number in flight) and
-# `rows` (their columns, by kind, number in flight, run and column).
+# Reads rows "KIND IN_FLIGHT VALUE...", one for each run (turns.sh).
+{
+    count = ++runs[$1, $2]
+    for (i = 3; i <= NF; i++) rows[$1, $2, count, i - 2] = $i + 0
+}
 
-# middle KIND MANY COLUMN: the median of a column over the runs
-function middle(kind, many, column,    count, sorted, i, j, value) {
+# middle KIND IN_FLIGHT INDEX: the median of a value over the runs
+function middle(kind, many, index_of,    count, sorted, i, j, value) {
     count = runs[kind, many]
     for (i = 1; i <= count; i++) {
-        value = rows[kind, many, i, column]
+        value = rows[kind, many, i, index_of]
         for (j = i; j > 1 && sorted[j - 1] > value; j--) sorted[j] = sorted[j - 1]
         sorted[j] = value
     }

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TIMERS_NS UINT64_C(5000000)
 #define REST_S 0.01
 
 struct slot {
@@ -103,14 +102,6 @@ static void end_stretch(struct shared *shared, struct measure_result *result) {
 
 /* ---- threads that block ---- */
 
-/* Serves the benchmark's timers and signals now and then, which the first thread has. */
-static void serve(struct shared *shared, uint64_t now) {
-    if (now - shared->served_ns >= TIMERS_NS) {
-        shared->served_ns = now;
-        event_base_loop(shared->base, EVLOOP_NONBLOCK);
-    }
-}
-
 static void run_blocking_cycle(struct slot *slot) {
     struct shared *shared = slot->shared;
     redlock_request request = request_of(slot);
@@ -134,12 +125,9 @@ static void run_blocking_cycle(struct slot *slot) {
 
 static void run_blocking(struct shared *shared, double seconds) {
     uint64_t end = clock_after_ns(seconds);
-    uint64_t now;
     do {
         run_blocking_cycle(&shared->slots[0]);
-        now = clock_now_ns();
-        serve(shared, now);
-    } while (now < end);
+    } while (clock_serve(shared->base, &shared->served_ns) < end);
 }
 
 static void measure_blocking(struct shared *shared, struct measure_result *result) {
