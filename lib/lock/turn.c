@@ -15,10 +15,10 @@
 #include "io/clock.h"
 #include "lock/lock.h"
 
-/* Closes a slice of the locks. Holders are notified before the releases go, at the turn's end. */
-static void close_some(const struct locks *locks) {
+/* Closes open locks. Holders are notified before the releases go, at the turn's end. */
+static void close_some(const struct locks *locks, unsigned most) {
     redlock_lock *lock;
-    for (unsigned i = 0; i < TURN_LOCKS_MAX && (lock = locks_first_open(locks)) != NULL; i++) {
+    for (; most > 0 && (lock = locks_first_open(locks)) != NULL; most--) {
         lock_turn(lock);
     }
 }
@@ -91,7 +91,7 @@ void turn_locks(struct locks *locks) {
     locks->has_read = false;
     locks->admission = (struct admission){0};
     if (locks->context->is_closing) {
-        close_some(locks);
+        close_some(locks, TURN_LOCKS_MAX - others); /* ready locks that are open close below */
     }
     deal_with(overdue, losses); /* first, since another client may hold these keys already */
     deal_with(decided, verdicts);

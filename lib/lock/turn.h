@@ -8,8 +8,8 @@
 
 /*
  * Handles the locks that are in each queue at the beginning: at most TURN_LOCKS_MAX of a queue, and
- * TURN_OVERDUE_MAX of the overdue ones. While the client closes, also closes up to TURN_LOCKS_MAX
- * locks. All callbacks of locks are called here and nowhere else.
+ * TURN_OVERDUE_MAX of the overdue ones. While the client closes, open locks are closed in place of
+ * the ready ones that are fewer than that. All callbacks of locks are called here and nowhere else.
  */
 void turn_locks(struct locks *locks);
 
