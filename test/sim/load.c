@@ -1,6 +1,7 @@
 #include "load.h"
 
 #include "check_load.h"
+#include "core/ticks.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -211,6 +212,18 @@ static void set_rates(struct load_world *load) {
 
 /* ---- acquiring ---- */
 
+/* Returns whether a client has other ticks after it has acquired all locks than before. */
+static bool changes_ticks(const struct load_plan *plan) {
+    struct ticks ticks;
+    uint64_t seed = 0;
+    ticks_init(&ticks, plan->options.max_commands, &seed);
+    uint32_t before = ticks.count;
+    for (unsigned i = 0; i < plan->locks; i++) {
+        ticks_add(&ticks);
+    }
+    return ticks.count != before;
+}
+
 static void acquire(struct load_world *load) {
     if (!load->plan.is_burst || load->plan.is_distant) {
         set_rates(load);
@@ -225,6 +238,9 @@ static void acquire(struct load_world *load) {
     if (load->plan.is_distant) { /* the first renewals follow the burst */
         load->crowds[0].steady_from = load->world.now;
         disturb(load, load->world.now);
+    }
+    if (changes_ticks(&load->plan)) {
+        load->ticks_until = load->world.now + 2 * ttl_of(load) / 3;
     }
     TRACE(&load->world, "all locks are acquired");
 }

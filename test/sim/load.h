@@ -48,6 +48,7 @@ struct load_world {
     struct load_plan plan;
     struct crowd crowds[CROWDS_MAX];
     uint64_t up_since[SERVERS_MAX]; /* true time; NEVER: down or stopped */
+    uint64_t ticks_until;           /* until then locks may renew at the ticks of a smaller crowd */
     uint64_t down_at, back_at; /* instants at which the latest server went down, and came back */
     uint32_t token_count;
     uint64_t acquired, failed, lost;
