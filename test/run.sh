@@ -13,7 +13,7 @@
 #     --coverage      with gcc: measure coverage; `sh test/coverage.sh --of FOLDER` prints it
 #     --valgrind      run each test under valgrind
 #     --suite NAME    run only this suite: unit, install, integration, memcheck, loops and cpp (of
-#                     integration), sim, worlds (of sim), mutants, model, torture, fuzz, chaos,
+#                     integration), sim, worlds (of sim), mutants, model, proof, torture, fuzz, chaos,
 #                     command, mixed (of command), gateway, examples, cases (of examples), docs,
 #                     drawn (worlds). Without --werror builds only what it needs
 #
@@ -81,6 +81,10 @@ if [ "$sanitize$coverage" = yesyes ]; then
 fi
 
 sh test/install.sh build "${REDLOCK_SERVER:-redis-server}" test loops
+# Provers are large: only all tests, or those of the proof, install them.
+case $all,$sanitize," $run " in
+yes,no,* | *' --suite proof '*) sh test/install.sh proof ;;
+esac
 
 # Building mutants takes a while.
 targets=all
