@@ -1,10 +1,10 @@
 (*
- * Redlock as libredlock runs it, as one executable function: [step] takes a state and an action, and
- * returns the next state, or None if the action is not possible or not allowed.
+ * Redlock as libredlock runs it, as one executable function: [step] takes a state and an action,
+ * and returns the next state, or None if the action is not possible or not allowed.
  *
  * Faults need no actions of their own. A command stays in [sent] for ever, so it may be carried out
- * at any time, at any node, any number of times, or never: it is late, reordered, doubled or lost. A
- * client that crashes or pauses is one that takes no further action.
+ * at any time, at any node, any number of times, or never: it is late, reordered, doubled or lost.
+ * A client that crashes or pauses is one that takes no further action.
  *)
 Require Import ZArith List Bool.
 Import ListNotations.
@@ -30,8 +30,8 @@ Definition round_eqb (r s : round) :=
  * The time for which a grant says that the node keeps the key: for a TTL, counted by the client's
  * clock from an instant on; or, as a push says it, until an instant of the node's clock.
  *)
-Inductive claim := Asked (k : kind) (from ttl : Z) | Pushed (expiry : Z).
-Definition claim_eqb (x y : claim) := match x, y with
+Inductive span := Asked (k : kind) (from ttl : Z) | Pushed (expiry : Z).
+Definition span_eqb (x y : span) := match x, y with
   | Asked k f d, Asked k' f' d' =>
       Bool.eqb (is_renewal k) (is_renewal k') && (f =? f') && (d =? d')
   | Pushed e, Pushed e' => e =? e'
@@ -39,10 +39,10 @@ Definition claim_eqb (x y : claim) := match x, y with
   end.
 
 (* A node's grant; [since] counts how often the node had lost its memory when it granted. *)
-Record grant := Grant { who : token; place : node; since : nat; said : claim }.
+Record grant := Grant { who : token; place : node; since : nat; said : span }.
 Definition grant_eqb (g h : grant) :=
   token_eqb (who g) (who h) && Nat.eqb (place g) (place h) && Nat.eqb (since g) (since h) &&
-  claim_eqb (said g) (said h).
+  span_eqb (said g) (said h).
 
 Record state := State {
   nclock : node -> Z;                  (* what the node's clock shows *)
@@ -55,7 +55,7 @@ Record state := State {
   granted : list grant;                (* grants that a client may count at any time, or never *)
   ended : list token;                  (* tokens given up for good: released, lost, failed *)
   held : list (token * (nat * Z));     (* validities: by which list, and until when *)
-  told : list (token * (nat * Z)) }.   (* yeses: by which list, and at which clock reading *)
+  reported : list (token * (nat * Z)) }. (* yeses: by which list, and at which clock reading *)
 
 Inductive action :=
 | Tick (dn : node -> Z) (dc : client -> Z)              (* time passes: how far each clock moves *)
@@ -102,7 +102,8 @@ Definition mem {A} (eqb : A -> A -> bool) (x : A) (l : list A) := existsb (eqb x
 Definition upd {A} (f : nat -> A) (n : nat) (x : A) m := if Nat.eqb m n then x else f m.
 
 (* While one clock moves by [slow], no other moves by more than [fast]. Nodes are not compared. *)
-Definition agree x y := (0 <=? x) && (0 <=? y) && (slow * x <=? fast * y) && (slow * y <=? fast * x).
+Definition agree x y :=
+  (0 <=? x) && (0 <=? y) && (slow * x <=? fast * y) && (slow * y <=? fast * x).
 Definition within_drift (dn : node -> Z) (dc : client -> Z) :=
   forallb (fun c => (0 <=? dc c) && forallb (fun c' => agree (dc c) (dc c')) clients &&
                     forallb (fun n => agree (dc c) (dn n)) nodes) clients.
@@ -119,12 +120,14 @@ Definition at_least s n e := match keys s n with Some (_, e') => Z.max e e' | No
 (* A grant counts if the keys that the node had lost before it granted have expired by now. *)
 Definition aged s g :=
   (born s (place g) (since g) (owner (who g)) + max_ttl <=? cclock s (owner (who g))) ||
-  negb (ages R) || (negb (ages_all R) && match said g with Asked Renew _ _ => true | _ => false end).
+  negb (ages R) ||
+  (negb (ages_all R) && match said g with Asked Renew _ _ => true | _ => false end).
 
 (* The library's validity: start + ttl - (ttl * drift, rounded up, + 2 ms). *)
 Definition drift_of d := d - d * slow / fast + grain.
 Definition end_of now g := match said g with
-  | Asked _ a d => Some ((if early_start R then a else now) + d - (if minds_drift R then drift_of d else 0))
+  | Asked _ a d =>
+      Some ((if early_start R then a else now) + d - (if minds_drift R then drift_of d else 0))
   | Pushed _ => None (* a push counts once it was read *)
   end.
 Definition lasts now z g := match end_of now g with Some e => z <=? e | None => false end.
@@ -136,26 +139,28 @@ Definition is_held s t :=
 
 Definition put s n t e g :=
   State (nclock s) (cclock s) (upd (keys s) n (Some (t, e))) (memory s) (born s) (nborn s) (sent s)
-    (g :: granted s) (ended s) (held s) (told s).
+    (g :: granted s) (ended s) (held s) (reported s).
 
 Definition step (s : state) (x : action) : option state :=
   match x with
   | Tick dn dc =>
       if negb (in_step R) || within_drift dn dc then
-        Some (State (fun n => nclock s n + dn n) (fun c => cclock s c + dc c) (keys s) (memory s) (born s)
-          (nborn s) (sent s) (granted s) (ended s) (held s) (told s))
+        Some (State (fun n => nclock s n + dn n) (fun c => cclock s c + dc c) (keys s) (memory s)
+          (born s) (nborn s) (sent s) (granted s) (ended s) (held s) (reported s))
       else None
   | Send t k d =>
       if mem Nat.eqb (owner t) clients && negb (is_ended s t) && (d <=? max_ttl) then
         Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (nborn s)
-          (Round t k (cclock s (owner t)) d :: sent s) (granted s) (ended s) (held s) (told s))
+          (Round t k (cclock s (owner t)) d :: sent s) (granted s) (ended s) (held s) (reported s))
       else None
   | Exec r n e =>
       if mem Nat.eqb n nodes && mem round_eqb r (sent s) && (nclock s n + ttl r - grain <=? e) then
         if has s n (tok r) then
-          Some (put s n (tok r) (at_least s n e) (Grant (tok r) n (memory s n) (Asked (what r) (start r) (ttl r))))
+          Some (put s n (tok r) (at_least s n e)
+            (Grant (tok r) n (memory s n) (Asked (what r) (start r) (ttl r))))
         else if is_free s n && negb (is_renewal (what r)) then
-          Some (put s n (tok r) e (Grant (tok r) n (memory s n) (Asked (what r) (start r) (ttl r))))
+          Some (put s n (tok r) e
+            (Grant (tok r) n (memory s n) (Asked (what r) (start r) (ttl r))))
         else Some s (* denied, or missing *)
       else None
   | Pass t n e =>
@@ -166,35 +171,41 @@ Definition step (s : state) (x : action) : option state :=
   | Read g h =>
       match said g with
       | Pushed e =>
-          if mem grant_eqb g (granted s) && (negb (upper_bound R) || (nclock s (place g) <=? h)) then
+          if mem grant_eqb g (granted s) &&
+             (negb (upper_bound R) || (nclock s (place g) <=? h)) then
             Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (nborn s) (sent s)
-              (Grant (who g) (place g) (since g) (Asked Take (cclock s (owner (who g))) (e - h)) :: granted s)
-              (ended s) (held s) (told s))
+              (Grant (who g) (place g) (since g) (Asked Take (cclock s (owner (who g))) (e - h))
+                :: granted s)
+              (ended s) (held s) (reported s))
           else None
       | Asked _ _ _ => None
       end
   | Delete t n =>
       if mem token_eqb t (ended s) &&
-         (negb (compares R) || match keys s n with Some (u, _) => token_eqb u t | None => false end) then
-        Some (State (nclock s) (cclock s) (upd (keys s) n None) (memory s) (born s) (nborn s) (sent s)
-          (granted s) (ended s) (held s) (told s))
+         (negb (compares R) ||
+          match keys s n with Some (u, _) => token_eqb u t | None => false end) then
+        Some (State (nclock s) (cclock s) (upd (keys s) n None) (memory s) (born s) (nborn s)
+          (sent s) (granted s) (ended s) (held s) (reported s))
       else None
   | Hold t m gs z =>
       let now := cclock s (owner t) in
       if negb (is_ended s t) && quorum m (map place gs) &&
-         forallb (fun g => mem grant_eqb g (granted s) && token_eqb (who g) t && aged s g && lasts now z g) gs &&
-         (negb (looks R) || (now <? z)) && (negb (unbroken R) || negb (was_held s t) || is_held s t) then
-        Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (nborn s) (sent s) (granted s) (ended s)
-          ((t, (m, z)) :: held s) ((t, (m, now)) :: told s))
+         forallb (fun g => mem grant_eqb g (granted s) && token_eqb (who g) t && aged s g &&
+                           lasts now z g) gs &&
+         (negb (looks R) || (now <? z)) &&
+         (negb (unbroken R) || negb (was_held s t) || is_held s t) then
+        Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (nborn s) (sent s)
+          (granted s) (ended s) ((t, (m, z)) :: held s) ((t, (m, now)) :: reported s))
       else None
   | End t =>
       Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (nborn s) (sent s) (granted s)
-        (t :: ended s) (filter (fun p => negb (token_eqb (fst p) t)) (held s)) (told s))
+        (t :: ended s) (filter (fun p => negb (token_eqb (fst p) t)) (held s)) (reported s))
   | Forget n =>
       let k := S (memory s n) in
       Some (State (nclock s) (cclock s) (upd (keys s) n None) (upd (memory s) n k)
-        (upd (born s) n (upd (born s n) k (cclock s))) (upd (nborn s) n (upd (nborn s n) k (nclock s n)))
-        (sent s) (granted s) (ended s) (held s) (told s))
+        (upd (born s) n (upd (born s n) k (cclock s)))
+        (upd (nborn s) n (upd (nborn s n) k (nclock s n)))
+        (sent s) (granted s) (ended s) (held s) (reported s))
   end.
 
 Fixpoint run (s : state) (xs : list action) : option state :=
@@ -205,7 +216,8 @@ Fixpoint run (s : state) (xs : list action) : option state :=
 
 (* Any clocks and any age of the nodes' memories; no key, and nothing sent. *)
 Definition is_start s :=
-  keys s = (fun _ => None) /\ sent s = [] /\ granted s = [] /\ ended s = [] /\ held s = [] /\ told s = [].
+  keys s = (fun _ => None) /\
+  sent s = [] /\ granted s = [] /\ ended s = [] /\ held s = [] /\ reported s = [].
 
 (* The token has validity by list m, by the clock of its client. *)
 Definition valid s t m := exists z, In (t, (m, z)) (held s) /\ cclock s (owner t) < z.

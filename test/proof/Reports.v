@@ -14,8 +14,8 @@ Notation run := (run strict nodes clients quorum slow fast grain max_ttl).
 (* The token has validity, by whichever list. *)
 Definition holds s t := exists m, valid s t m.
 
-Lemma step_told s x s' t m now : step s x = Some s' -> In (t, (m, now)) (told s') ->
-  In (t, (m, now)) (told s) \/ (cclock s' (owner t) = now /\ valid s' t m).
+Lemma step_reported s x s' t m now : step s x = Some s' -> In (t, (m, now)) (reported s') ->
+  In (t, (m, now)) (reported s) \/ (cclock s' (owner t) = now /\ valid s' t m).
 Proof.
   intros H J; destruct x; cbn -[token_eqb within_drift] in H;
     repeat match type of H with
@@ -26,24 +26,24 @@ Proof.
   conds. eexists; split; [left; reflexivity | cbn; auto].
 Qed.
 
-Lemma run_told xs : forall s s' t m now, run s xs = Some s' -> In (t, (m, now)) (told s') ->
-  In (t, (m, now)) (told s) \/ exists ys zs s1, xs = ys ++ zs /\ run s ys = Some s1 /\
+Lemma run_reported xs : forall s s' t m now, run s xs = Some s' -> In (t, (m, now)) (reported s') ->
+  In (t, (m, now)) (reported s) \/ exists ys zs s1, xs = ys ++ zs /\ run s ys = Some s1 /\
     cclock s1 (owner t) = now /\ valid s1 t m.
 Proof.
   induction xs as [|x xs IH]; cbn; intros s s' t m now H J; [left; congruence|].
   destruct (Model.step _ _ _ _ _ _ _ _ s x) as [s1|] eqn:E; [|discriminate].
   destruct (IH s1 s' t m now H J) as [K | (ys & zs & s2 & -> & K & C)].
-  - destruct (step_told s x s1 t m now E K) as [L | [C V]]; auto.
+  - destruct (step_reported s x s1 t m now E K) as [L | [C V]]; auto.
     right; exists [x], xs, s1; cbn; rewrite E; auto.
   - right; exists (x :: ys), zs, s2; cbn; rewrite E; auto.
 Qed.
 
 (* T1b: at the clock reading of each yes, the token was valid. *)
-Theorem told_while_valid s0 xs s t m now :
-  is_start s0 -> run s0 xs = Some s -> In (t, (m, now)) (told s) ->
+Theorem reported_while_valid s0 xs s t m now :
+  is_start s0 -> run s0 xs = Some s -> In (t, (m, now)) (reported s) ->
   exists ys zs s1, xs = ys ++ zs /\ run s0 ys = Some s1 /\ cclock s1 (owner t) = now /\ valid s1 t m.
 Proof.
-  intros (_ & _ & _ & _ & _ & T) H J; destruct (run_told xs s0 s t m now H J) as [K | K]; auto.
+  intros (_ & _ & _ & _ & _ & T) H J; destruct (run_reported xs s0 s t m now H J) as [K | K]; auto.
   rewrite T in K; destruct K.
 Qed.
 

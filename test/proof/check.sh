@@ -19,7 +19,7 @@ Exclusion exclusion
 Majorities quorums_meet
 Majorities redlock
 Majorities joint_change
-Reports told_while_valid
+Reports reported_while_valid
 Reports one_interval
 Handover one_lock
 Needed without_comparing
