@@ -120,7 +120,7 @@ Qed.
 Lemma end_inv s t s' : inv s -> step s (End t) = Some s' -> inv s'.
 Proof.
   intros I H; cbn -[token_eqb] in H; inversion H; subst; clear H.
-  set (s' := State _ _ _ _ _ _ _ _ _ _ _).
+  set (s' := State _ _ _ _ _ _ _ _ _ _).
   assert (L : forall g, live s' g -> live s g) by (intros g [E W]; split; auto; intros J; apply E; right; exact J).
   destruct I as [I1 I2 I3 I4 I5]; split; auto.
   - intros g G V; exact (I3 g G (L g V)).
@@ -133,7 +133,7 @@ Qed.
 Lemma forget_inv s n s' : inv s -> step s (Forget n) = Some s' -> inv s'.
 Proof.
   intros I H; cbn -[Nat.eqb] in H; inversion H; subst; clear H.
-  set (s' := State _ _ _ _ _ _ _ _ _ _ _).
+  set (s' := State _ _ _ _ _ _ _ _ _ _).
   (* What the clients know of earlier memories stays. *)
   assert (B : forall m k, (k <= memory s m)%nat -> born s' m k = born s m k).
   { intros m k K; unfold s'; cbn -[Nat.eqb]; unfold upd. destruct (Nat.eqb m n) eqn:E; auto.
@@ -166,19 +166,16 @@ Qed.
 
 Lemma step_inv s x s' : inv s -> step s x = Some s' -> inv s'.
 Proof.
-  destruct x; eauto using tick_inv, send_inv, exec_inv, pass_inv, read_inv, delete_inv, hold_inv, end_inv,
-    forget_inv.
+  intros I; destruct x;
+    [eapply tick_inv | eapply send_inv | eapply exec_inv | eapply pass_inv | eapply read_inv |
+     eapply delete_inv | eapply hold_inv | eapply end_inv | eapply forget_inv]; eassumption.
 Qed.
 
 Lemma start_inv s : is_start s -> inv s.
 Proof. intros (K & S & G & E & H & _); split; rewrite ?K, ?S, ?G, ?E, ?H; cbn; easy. Qed.
 
-Lemma run_inv xs : forall s s', inv s -> run s xs = Some s' -> inv s'.
-Proof.
-  induction xs as [|x xs IH]; cbn; intros s s' I H; [congruence|].
-  destruct (Model.step _ _ _ _ _ _ _ _ s x) eqn:E; [|discriminate].
-  eapply IH; [eapply step_inv; eauto | exact H].
-Qed.
+Lemma run_inv xs s s' : inv s -> run s xs = Some s' -> inv s'.
+Proof. apply run_kept, step_inv. Qed.
 
 (* A grant is live as long as a validity that it supports lasts. *)
 Lemma valid_is_live s g t z k a d :

@@ -2,8 +2,6 @@
  * Fences: the order of the numbers that holders of a fenced lock send to the resource, as this
  * library makes them. Checked by Coq 8.16; the standard library alone, no axiom.
  *
- *     coqc -q test/proof/Fences.v
- *
  * Words. A node has, for one key, the token that holds it, if any, and a counter. K is the length
  * of a range (64 in the library: lib/wire/fence.h). An acquisition is a turn of a token. Turn 0
  * takes the key from a quorum of nodes; each handover by a round of RAISE inside a client begins
@@ -45,11 +43,11 @@
  * promised. The model is `step`, a function that can be run, and that can be extracted.
  *)
 Require Import List Bool Arith Lia.
+Require Import Common.
 Import ListNotations.
 
 (* ---- the world ---- *)
 
-Definition node := nat.
 Definition token := nat.                     (* a client draws a new one for each try *)
 
 (* What the client knows of a token. *)
@@ -116,15 +114,11 @@ Record rules := Rules {
 
 Definition strict := Rules true true true true true true true true true.
 
-Definition put {A} (f : nat -> A) n x m := if Nat.eqb m n then x else f m.
-Definition mem n l := existsb (Nat.eqb n) l.
 Definition is_free_or (o : option token) t := match o with None => true | Some u => Nat.eqb u t end.
 Definition is_of (o : option token) t := match o with None => false | Some u => Nat.eqb u t end.
 Definition is_acquiring l := match held l with None => true | Some _ => false end.
 
-(* Majorities, as lib/core/quorum.h counts them; while lists are changed, one of each list. *)
-Definition count (l q : list node) := length (filter (fun n => mem n q) l).
-Definition is_quorum (l q : list node) := length l / 2 + 1 <=? count l q.
+(* While lists are changed, a majority of each list. *)
 Definition is_quorum_of (ls : list (list node)) q :=
   match ls with [] => false | _ => forallb (fun l => is_quorum l q) ls end.
 
@@ -150,7 +144,7 @@ Definition step (s : state) (a : action) : option state :=
   match a with
   | Take t n x =>
       if is_free_or (k n) t && (c n + (if steps_by_range R then K else 1) <=? x)
-      then Some (State (put k n (Some t)) (put c n x) ls
+      then Some (State (upd k n (Some t)) (upd c n x) ls
                    (if Nat.eqb (turn (ls t)) 0 && is_acquiring (ls t)
                     then (t, 0, n, x) :: sd else sd)
                    ((t, n, x) :: hd) rs hs)
@@ -158,22 +152,22 @@ Definition step (s : state) (a : action) : option state :=
   | Top_up t n f =>
       if is_free_or (k n) t && was_reported s t f && ((c n <=? f) || negb (steps_past_others R))
       then let x := Nat.max (c n) f in
-           Some (State (put k n (Some t)) (put c n x) ls sd ((t, n, x) :: hd) rs hs)
+           Some (State (upd k n (Some t)) (upd c n x) ls sd ((t, n, x) :: hd) rs hs)
       else None
   | Raise t g f n =>
       let x := if keeps_larger R then Nat.max (c n) f else f in
       let counts := is_acquiring (ls t) && (Nat.eqb g (turn (ls t)) || negb (own_turn R)) in
       if (is_of (k n) t || negb (compares R)) && (g <=? turn (ls t)) &&
          (negb (Nat.eqb g (turn (ls t))) || (least (ls t) <=? f))
-      then Some (State k (put c n x) ls
+      then Some (State k (upd c n x) ls
                    (if counts then (t, turn (ls t), n, x) :: sd else sd) ((t, n, x) :: hd) rs hs)
       else None
-  | Gone n => Some (State (put k n None) c ls sd hd rs hs)
+  | Gone n => Some (State (upd k n None) c ls sd hd rs hs)
   | Report t m q x =>
       let g := turn (ls t) in
       if is_acquiring (ls t) && is_quorum_of (lists m) q &&
          forallb (fun n => if agrees R then was_said s t g n x else was_said_up_to s t g n x) q
-      then Some (State k c (put ls t (Lease g (least (ls t)) (Some (m, x)) 0)) sd hd
+      then Some (State k c (upd ls t (Lease g (least (ls t)) (Some (m, x)) 0)) sd hd
                    ((t, g, m, x) :: rs) ((t, g, 0, first x) :: hs))
       else None
   | Hand_on t =>
@@ -181,7 +175,7 @@ Definition step (s : state) (a : action) : option state :=
       | Some (m, x) =>
           let i := S (used (ls t)) in
           if (i <? K) || negb (within_range R)
-          then Some (State k c (put ls t (Lease (turn (ls t)) (least (ls t)) (held (ls t)) i))
+          then Some (State k c (upd ls t (Lease (turn (ls t)) (least (ls t)) (held (ls t)) i))
                        sd hd rs ((t, turn (ls t), i, first x + i) :: hs))
           else None
       | None => None
@@ -190,18 +184,14 @@ Definition step (s : state) (a : action) : option state :=
       match held (ls t) with
       | Some (_, x) =>
           let from := if next_range R then x + K else x in
-          Some (State k c (put ls t (Lease (S (turn (ls t))) from None 0)) sd hd rs hs)
+          Some (State k c (upd ls t (Lease (S (turn (ls t))) from None 0)) sd hd rs hs)
       | None => None
       end
   | Lose n x =>
-      if counters_kept R then None else Some (State (put k n None) (put c n x) ls sd hd rs hs)
+      if counters_kept R then None else Some (State (upd k n None) (upd c n x) ls sd hd rs hs)
   end.
 
-Fixpoint run (s : state) (xs : list action) : option state :=
-  match xs with
-  | [] => Some s
-  | x :: xs => match step s x with Some s' => run s' xs | None => None end
-  end.
+Definition run := Common.run step.
 End Protocol.
 
 (* At the start nothing was done; counters are as others left them. *)
@@ -211,28 +201,6 @@ Definition is_start s :=
 
 (* ---- majorities ---- *)
 
-Lemma mem_in n l : mem n l = true <-> In n l.
-Proof.
-  unfold mem; rewrite existsb_exists; split.
-  - intros (m & I & E); apply Nat.eqb_eq in E; now subst.
-  - intros I; exists n; now rewrite Nat.eqb_refl.
-Qed.
-
-Lemma overlap p q l : length l < count l p + count l q -> exists n, In n p /\ In n q.
-Proof.
-  induction l as [|n l IH]; unfold count in *; cbn; [lia|].
-  destruct (mem n p) eqn:P, (mem n q) eqn:Q; cbn; intros H; try (apply IH; lia).
-  exists n; split; now apply mem_in.
-Qed.
-
-Lemma quorums_overlap l p q : is_quorum l p = true -> is_quorum l q = true ->
-  exists n, In n p /\ In n q.
-Proof.
-  unfold is_quorum; intros P Q; apply Nat.leb_le in P, Q; apply (overlap p q l).
-  pose proof (Nat.div_mod (length l) 2 ltac:(lia)).
-  pose proof (Nat.mod_upper_bound (length l) 2 ltac:(lia)). lia.
-Qed.
-
 Lemma quorum_of_list ls l q : is_quorum_of ls q = true -> In l ls -> is_quorum l q = true.
 Proof.
   destruct ls as [|k ls]; [discriminate|]; unfold is_quorum_of; rewrite forallb_forall; auto.
@@ -240,7 +208,7 @@ Qed.
 
 Lemma quorums_meet ls ls' l p q : is_quorum_of ls p = true -> is_quorum_of ls' q = true ->
   In l ls -> In l ls' -> exists n, In n p /\ In n q.
-Proof. intros; eapply (quorums_overlap l); eauto using quorum_of_list. Qed.
+Proof. intros; eapply (majorities_meet l); eauto using quorum_of_list. Qed.
 
 Lemma quorum_has_node ls q : is_quorum_of ls q = true -> exists n, In n q.
 Proof.
@@ -263,10 +231,10 @@ Notation step := (step strict lists K).
 Notation run := (run strict lists K).
 Notation first := (first K).
 
-Lemma put_same {A} (f : nat -> A) n x : put f n x n = x.
-Proof. unfold put; now rewrite Nat.eqb_refl. Qed.
-Lemma put_other {A} (f : nat -> A) n x m : m <> n -> put f n x m = f m.
-Proof. intros H; unfold put; apply Nat.eqb_neq in H; now rewrite H. Qed.
+Lemma upd_same {A} (f : nat -> A) n x : upd f n x n = x.
+Proof. unfold upd; now rewrite Nat.eqb_refl. Qed.
+Lemma upd_other {A} (f : nat -> A) n x m : m <> n -> upd f n x m = f m.
+Proof. intros H; unfold upd; apply Nat.eqb_neq in H; now rewrite H. Qed.
 
 Lemma was_said_in s t g n x : was_said s t g n x = true <-> In (t, g, n, x) (said s).
 Proof.
@@ -379,7 +347,7 @@ Proof.
   intros H; destruct s as [k c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *.
   all: repeat split; intros; cbn; auto;
     try (match goal with |- context [if ?b then _ else _] => destruct b; cbn; auto end; fail);
-    unfold put; try (match goal with |- context [Nat.eqb ?a ?b] => destruct (Nat.eqb_spec a b) end);
+    unfold upd; try (match goal with |- context [Nat.eqb ?a ?b] => destruct (Nat.eqb_spec a b) end);
     subst; cbn; lia.
 Qed.
 
@@ -402,30 +370,30 @@ Proof.
   pose proof (fun t v => reached_keeps s a s' t v H) as P.
   pose proof (seen s I t n v) as S.
   destruct s as [k c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *.
-  4-7: destruct (S J) as [? S2]; split; [auto|]; intros u; cbn in *; try (unfold put;
+  4-7: destruct (S J) as [? S2]; split; [auto|]; intros u; cbn in *; try (unfold upd;
     destruct (n =? n0); [discriminate|]); intros Y D; destruct (S2 u Y D); auto.
   - destruct J as [J | J].
-    + inversion J; subst; rewrite !put_same; split; [lia | congruence].
+    + inversion J; subst; rewrite !upd_same; split; [lia | congruence].
     + destruct (S J) as [? S2]; destruct (Nat.eq_dec n n0) as [-> | D].
-      * rewrite !put_same; split; [lia|]; intros; left; lia.
-      * rewrite !put_other by auto; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto.
+      * rewrite !upd_same; split; [lia|]; intros; left; lia.
+      * rewrite !upd_other by auto; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto.
   - match goal with L : was_reported _ _ _ = true |- _ => apply was_reported_in in L as (g & m &
     B) end.
     pose proof (report_K _ _ _ _ _ I B).
     destruct J as [J | J].
-    + inversion J; subst; rewrite !put_same; split; [lia | congruence].
+    + inversion J; subst; rewrite !upd_same; split; [lia | congruence].
     + destruct (S J) as [? S2]; destruct (Nat.eq_dec n n0) as [-> | D].
-      * rewrite !put_same; split; [lia|]; intros u Y G; inversion Y; subst; right.
+      * rewrite !upd_same; split; [lia|]; intros u Y G; inversion Y; subst; right.
         exists g, m, f; split; [exact B | lia].
-      * rewrite !put_other by auto; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto.
+      * rewrite !upd_other by auto; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto.
   - match goal with L : is_of _ _ = true |- _ => apply is_of_some in L end.
     destruct J as [J | J].
-    + inversion J; subst; rewrite !put_same; pose proof (owned _ I t n ltac:(eassumption));
+    + inversion J; subst; rewrite !upd_same; pose proof (owned _ I t n ltac:(eassumption));
       cbn in *.
       split; [lia | congruence].
     + destruct (S J) as [? S2]; destruct (Nat.eq_dec n n0) as [-> | D].
-      * rewrite !put_same; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto; left; lia.
-      * rewrite !put_other by auto; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto.
+      * rewrite !upd_same; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto; left; lia.
+      * rewrite !upd_other by auto; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto.
 Qed.
 
 Lemma step_answers s a s' : inv s -> step s a = Some s' ->
@@ -448,9 +416,9 @@ Proof.
     inversion J; subst; rewrite Q in *; cbn in *.
     match goal with L : (least _ <=? _) = true |- _ => apply Nat.leb_le in L end.
     repeat split; auto; lia.
-  - destruct (S J) as (? & ? & ?); unfold put; destruct (Nat.eqb_spec t t0); subst; auto.
-  - destruct (S J) as (? & ? & ?); unfold put; destruct (Nat.eqb_spec t t0); subst; auto.
-  - destruct (S J) as (? & ? & ?); unfold put; destruct (Nat.eqb_spec t t0); subst; cbn; auto.
+  - destruct (S J) as (? & ? & ?); unfold upd; destruct (Nat.eqb_spec t t0); subst; auto.
+  - destruct (S J) as (? & ? & ?); unfold upd; destruct (Nat.eqb_spec t t0); subst; auto.
+  - destruct (S J) as (? & ? & ?); unfold upd; destruct (Nat.eqb_spec t t0); subst; cbn; auto.
     repeat split; auto; lia.
 Qed.
 
@@ -479,7 +447,7 @@ Proof.
   intros I H t n; pose proof (owned s I) as S.
   destruct s as [k c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *; eauto;
     destruct (Nat.eq_dec n n0) as [-> | D].
-  all: rewrite ?put_same, ?put_other by auto; eauto; intros Y; try discriminate; try lia.
+  all: rewrite ?upd_same, ?upd_other by auto; eauto; intros Y; try discriminate; try lia.
   - match goal with L : was_reported _ _ _ = true |- _ => apply was_reported_in in L as (g & m &
     B) end.
     pose proof (report_K _ _ _ _ _ I B); lia.
@@ -508,18 +476,18 @@ Proof.
     { intros n N; specialize (A n N);
         apply (was_said_in (State k c ls sd hd rs hs)) in A; exact A. }
     destruct J as [J | J].
-    + inversion J; subst; rewrite put_same; cbn; split; [eauto | right; repeat split].
+    + inversion J; subst; rewrite upd_same; cbn; split; [eauto | right; repeat split].
       destruct (quorum_has_node _ _ ltac:(eassumption)) as (n & N).
       destruct (answers _ I t _ n x (A' n N)) as (_ & _ & L); cbn in L; auto.
-    + split; [exact (O J)|]; destruct (S J) as [_ S2]; unfold put.
+    + split; [exact (O J)|]; destruct (S J) as [_ S2]; unfold upd.
       destruct (Nat.eqb_spec t t0); subst; cbn; [|exact S2].
       destruct S2 as [S2 | (_ & B & _)]; [left; exact S2 |].
       match goal with L : is_acquiring _ = true |- _ =>
         unfold is_acquiring in L; rewrite B in L; discriminate end.
-  - split; [exact (O J)|]; destruct (S J) as [_ S2]; unfold put.
+  - split; [exact (O J)|]; destruct (S J) as [_ S2]; unfold upd.
     destruct (Nat.eqb_spec t t0); subst; cbn; [|exact S2].
     destruct S2 as [S2 | (-> & B & L)]; [left; exact S2 | right; repeat split; congruence].
-  - split; [exact (O J)|]; destruct (S J) as [_ S2]; unfold put.
+  - split; [exact (O J)|]; destruct (S J) as [_ S2]; unfold upd.
     destruct (Nat.eqb_spec t t0); subst; cbn; [|exact S2].
     left; destruct S2 as [S2 | (-> & B & L)].
     + pose proof (holding _ I t0 _ _ ltac:(eassumption)) as B; cbn in B.
@@ -539,7 +507,7 @@ Proof.
   pose proof (growing s I t g h m k x y) as S.
   destruct s as [k0 c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *; eauto.
   destruct J as [J | J], G as [G | G]; eauto.
-  all: inversion G || inversion J; subst; rewrite ?put_same in *; cbn in *; try lia.
+  all: inversion G || inversion J; subst; rewrite ?upd_same in *; cbn in *; try lia.
 Qed.
 
 Lemma step_one s a s' : inv s -> step s a = Some s' -> forall t g m x k y,
@@ -568,21 +536,21 @@ Proof.
     pose proof (ranges s I) as C.
   destruct s as [k c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *; auto.
   - repeat split.
-    + intros u m' x'; unfold put; destruct (Nat.eqb_spec u t); subst; cbn; [|auto].
+    + intros u m' x'; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; [|auto].
       intros Y; inversion Y; subst; auto.
-    + intros u; unfold put; destruct (Nat.eqb_spec u t); subst; cbn; auto.
+    + intros u; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; auto.
     + intros u g i y [J | J].
       * inversion J; subst; exists m, x; repeat split; auto; lia.
       * destruct (C u g i y J) as (m' & x' & ? & ? & ?); exists m', x'; auto.
   - repeat split.
-    + intros u m' x'; unfold put; destruct (Nat.eqb_spec u t); subst; cbn; [|auto].
+    + intros u m' x'; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; [|auto].
       intros Y; inversion Y; subst; auto.
-    + intros u; unfold put; destruct (Nat.eqb_spec u t); subst; cbn; auto.
+    + intros u; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; auto.
     + intros u g i y [J | J]; [|auto].
       inversion J; subst; eexists _, _; repeat split; eauto.
   - repeat split; auto.
-    + intros u m' x'; unfold put; destruct (Nat.eqb_spec u t); subst; cbn; [discriminate | auto].
-    + intros u; unfold put; destruct (Nat.eqb_spec u t); subst; cbn; [discriminate | auto].
+    + intros u m' x'; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; [discriminate | auto].
+    + intros u; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; [discriminate | auto].
 Qed.
 
 Lemma step_inv s a s' : inv s -> step s a = Some s' -> inv s'.
@@ -598,11 +566,8 @@ Proof.
   split; cbn; try contradiction; try discriminate; auto.
 Qed.
 
-Lemma run_inv xs : forall s s', inv s -> run s xs = Some s' -> inv s'.
-Proof.
-  induction xs as [|a xs IH]; cbn; intros s s' I H; [congruence|].
-  destruct (step s a) as [r|] eqn:E; [|discriminate]; eauto using step_inv.
-Qed.
+Lemma run_inv xs s s' : inv s -> run s xs = Some s' -> inv s'.
+Proof. apply run_kept; eauto using step_inv. Qed.
 
 Lemma run_keeps xs : forall s s', run s xs = Some s' ->
   (forall t, turn (leases s t) <= turn (leases s' t)) /\
@@ -768,7 +733,7 @@ Proof.
   intros B H Q A N D H' Y L; assert (I : inv s) by eauto using run_inv, start_inv.
   assert (I' : inv s') by eauto using run_inv.
   destruct (reported s' I' _ _ _ _ Y) as [(r & P & C) _].
-  destruct (quorums_overlap l q r Q (quorum_of_list _ _ _ P L)) as (n & M & M').
+  destruct (majorities_meet l q r Q (quorum_of_list _ _ _ P L)) as (n & M & M').
   destruct (A n M) as (v & V & G).
   destruct (run_after ys s s' I H' u h n y (C n M')) as [F | [_ F]]; [destruct (N n y F)|].
   specialize (F t v G D); lia.
@@ -781,7 +746,7 @@ Qed.
  *)
 Theorem counters_cover s0 xs s ys s' u h k y l q :
   is_start s0 -> run s0 xs = Some s -> In (u, h, k, y) (reports s) -> In l (lists k) ->
-  run s ys = Some s' -> length l < count l q + (length l / 2 + 1) ->
+  run s ys = Some s' -> length l < count q l + (length l / 2 + 1) ->
   exists n, In n q /\ y <= counter s' n.
 Proof.
   intros B H Y L H' Q; assert (I' : inv s') by eauto using run_inv, start_inv.
@@ -793,13 +758,6 @@ Proof.
 Qed.
 End Proof.
 
-Print Assumptions ranges_are_disjoint.
-Print Assumptions fences_grow.
-Print Assumptions fences_differ.
-Print Assumptions fences_of_holders.
-Print Assumptions lists_in_order.
-Print Assumptions carried_over.
-Print Assumptions counters_cover.
 
 (* ---- each rule is needed ---- *)
 
@@ -963,17 +921,3 @@ Theorem can_be_held : exists s, run4 strict
   holders s = [(Y, 0, 0, 12); (X, 1, 0, 8); (X, 0, 1, 5); (X, 0, 0, 4)].
 Proof. eexists; split; [vm_compute; reflexivity|]; split; [cbv; reflexivity | reflexivity]. Qed.
 
-Print Assumptions without_steps_by_range.
-Print Assumptions without_steps_past_others.
-Print Assumptions without_comparing.
-Print Assumptions without_keeping_larger.
-Print Assumptions without_agreement.
-Print Assumptions without_next_range.
-Print Assumptions without_own_turn.
-Print Assumptions without_a_bound_on_holders.
-Print Assumptions without_counters_kept.
-Print Assumptions without_counters_kept_but_clocks.
-Print Assumptions without_a_list_in_common.
-Print Assumptions handed_on_late_is_smaller.
-Print Assumptions begun_before_may_be_smaller.
-Print Assumptions can_be_held.

@@ -41,11 +41,7 @@ Definition pstep (p : process) (e : event) : option process :=
                  then Some (Process (world p) (set_lock (has_it p) t None)) else None
   end.
 
-Fixpoint pruns (p : process) (es : list event) : option process :=
-  match es with
-  | [] => Some p
-  | e :: es => match pstep p e with Some p' => pruns p' es | None => None end
-  end.
+Definition pruns := Common.run pstep.
 
 Definition lock_holds p t l m := has_it p t = Some l /\ valid (world p) t m.
 

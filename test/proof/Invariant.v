@@ -31,17 +31,12 @@ Proof.
   - apply Z.eqb_eq in E; congruence.
 Qed.
 
-Lemma mem_in {A} (eqb : A -> A -> bool) (H : forall x y, eqb x y = true -> x = y) x l :
-  mem eqb x l = true -> In x l.
-Proof. unfold mem; rewrite existsb_exists; intros (y & I & E); apply H in E; subst; auto. Qed.
 Lemma mem_token t l : mem token_eqb t l = true -> In t l.
 Proof. apply mem_in; intros; now apply token_eqb_eq. Qed.
 Lemma mem_round r l : mem round_eqb r l = true -> In r l.
 Proof. apply mem_in, round_eqb_eq. Qed.
 Lemma mem_grant g l : mem grant_eqb g l = true -> In g l.
 Proof. apply mem_in, grant_eqb_eq. Qed.
-Lemma mem_nat n l : mem Nat.eqb n l = true -> In n l.
-Proof. apply mem_in; intros; now apply Nat.eqb_eq. Qed.
 Lemma not_mem_token t l : mem token_eqb t l = false -> ~ In t l.
 Proof.
   intros H J; rewrite <- not_true_iff_false in H; apply H; unfold mem; apply existsb_exists.
@@ -173,7 +168,7 @@ Qed.
 Lemma tick_inv s dn dc s' : inv s -> step s (Tick dn dc) = Some s' -> inv s'.
 Proof.
   intros I H; cbn in H; destruct (within_drift _ _ _ _ dn dc) eqn:W; inversion H; subst; clear H.
-  set (s' := State _ _ _ _ _ _ _ _ _ _ _).
+  set (s' := State _ _ _ _ _ _ _ _ _ _).
   assert (C : forall c, In c clients -> 0 <= dc c /\
     (forall c', In c' clients -> slow * dc c' <= fast * dc c) /\
     (forall n, In n nodes -> 0 <= dn n /\ slow * dc c <= fast * dn n /\ slow * dn n <= fast * dc c)).

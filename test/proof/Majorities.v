@@ -4,24 +4,13 @@ Require Import Model Invariant Exclusion.
 Import ListNotations.
 Open Scope nat_scope.
 
-Definition count (q l : list node) := length (filter (fun n => mem Nat.eqb n q) l).
-Definition is_quorum (l q : list node) := Nat.leb (length l / 2 + 1) (count q l).
 (* A client counts by one list or, while the list is changed, by two: a quorum of each. *)
 Definition of_lists (lists : nat -> list (list node)) m q := forallb (fun l => is_quorum l q) (lists m).
-
-Lemma overlap p q l : length l < count p l + count q l -> exists n, In n p /\ In n q.
-Proof.
-  induction l as [|n l IH]; unfold count in *; cbn; [lia|].
-  destruct (mem Nat.eqb n p) eqn:P, (mem Nat.eqb n q) eqn:Q; cbn; intros H; try (apply IH; lia).
-  exists n; split; apply mem_nat; auto.
-Qed.
 
 Theorem quorums_meet lists m m' l : In l (lists m) -> In l (lists m') -> meet (of_lists lists) m m'.
 Proof.
   intros I I' q q' Q Q'. unfold of_lists in *; rewrite forallb_forall in Q, Q'.
-  specialize (Q l I); specialize (Q' l I'); unfold is_quorum in *; apply Nat.leb_le in Q, Q'.
-  apply (overlap _ _ l). pose proof (Nat.div_mod (length l) 2 ltac:(lia)).
-  pose proof (Nat.mod_upper_bound (length l) 2 ltac:(lia)). lia.
+  exact (majorities_meet l q q' (Q l I) (Q' l I')).
 Qed.
 
 (* A change in stages: at stage 2i a client counts by list i, at stage 2i + 1 by lists i and i + 1. *)

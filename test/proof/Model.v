@@ -7,10 +7,10 @@
  * A client that crashes or pauses is one that takes no further action.
  *)
 Require Import ZArith List Bool.
+Require Export Common.
 Import ListNotations.
 Open Scope Z_scope.
 
-Definition node := nat.
 Definition client := nat.
 Definition token := (client * nat)%type. (* the client that drew it, and which of its tries *)
 Definition owner (t : token) : client := fst t.
@@ -49,8 +49,7 @@ Record state := State {
   cclock : client -> Z;                (* what the client's clock shows *)
   keys : node -> option (token * Z);   (* value, and expiry by the node's clock *)
   memory : node -> nat;                (* how often the node has lost its memory *)
-  born : node -> nat -> client -> Z;   (* what a client's clock showed when the memory began ... *)
-  nborn : node -> nat -> Z;            (* ... and what the node's own clock showed *)
+  born : node -> nat -> client -> Z;   (* what a client's clock showed when the memory began *)
   sent : list round;                   (* commands; never removed *)
   granted : list grant;                (* grants that a client may count at any time, or never *)
   ended : list token;                  (* tokens given up for good: released, lost, failed *)
@@ -98,9 +97,6 @@ Variables (slow fast : Z).                  (* drift = 1 - slow / fast *)
 Variable grain : Z.                         (* the error of a node's expiry: 2 ms *)
 Variable max_ttl : Z.
 
-Definition mem {A} (eqb : A -> A -> bool) (x : A) (l : list A) := existsb (eqb x) l.
-Definition upd {A} (f : nat -> A) (n : nat) (x : A) m := if Nat.eqb m n then x else f m.
-
 (* While one clock moves by [slow], no other moves by more than [fast]. Nodes are not compared. *)
 Definition agree x y :=
   (0 <=? x) && (0 <=? y) && (slow * x <=? fast * y) && (slow * y <=? fast * x).
@@ -138,7 +134,7 @@ Definition is_held s t :=
   existsb (fun p => token_eqb (fst p) t && (cclock s (owner t) <? snd (snd p))) (held s).
 
 Definition put s n t e g :=
-  State (nclock s) (cclock s) (upd (keys s) n (Some (t, e))) (memory s) (born s) (nborn s) (sent s)
+  State (nclock s) (cclock s) (upd (keys s) n (Some (t, e))) (memory s) (born s) (sent s)
     (g :: granted s) (ended s) (held s) (reported s).
 
 Definition step (s : state) (x : action) : option state :=
@@ -146,11 +142,11 @@ Definition step (s : state) (x : action) : option state :=
   | Tick dn dc =>
       if negb (in_step R) || within_drift dn dc then
         Some (State (fun n => nclock s n + dn n) (fun c => cclock s c + dc c) (keys s) (memory s)
-          (born s) (nborn s) (sent s) (granted s) (ended s) (held s) (reported s))
+          (born s) (sent s) (granted s) (ended s) (held s) (reported s))
       else None
   | Send t k d =>
       if mem Nat.eqb (owner t) clients && negb (is_ended s t) && (d <=? max_ttl) then
-        Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (nborn s)
+        Some (State (nclock s) (cclock s) (keys s) (memory s) (born s)
           (Round t k (cclock s (owner t)) d :: sent s) (granted s) (ended s) (held s) (reported s))
       else None
   | Exec r n e =>
@@ -173,7 +169,7 @@ Definition step (s : state) (x : action) : option state :=
       | Pushed e =>
           if mem grant_eqb g (granted s) &&
              (negb (upper_bound R) || (nclock s (place g) <=? h)) then
-            Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (nborn s) (sent s)
+            Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (sent s)
               (Grant (who g) (place g) (since g) (Asked Take (cclock s (owner (who g))) (e - h))
                 :: granted s)
               (ended s) (held s) (reported s))
@@ -184,7 +180,7 @@ Definition step (s : state) (x : action) : option state :=
       if mem token_eqb t (ended s) &&
          (negb (compares R) ||
           match keys s n with Some (u, _) => token_eqb u t | None => false end) then
-        Some (State (nclock s) (cclock s) (upd (keys s) n None) (memory s) (born s) (nborn s)
+        Some (State (nclock s) (cclock s) (upd (keys s) n None) (memory s) (born s)
           (sent s) (granted s) (ended s) (held s) (reported s))
       else None
   | Hold t m gs z =>
@@ -194,25 +190,20 @@ Definition step (s : state) (x : action) : option state :=
                            lasts now z g) gs &&
          (negb (looks R) || (now <? z)) &&
          (negb (unbroken R) || negb (was_held s t) || is_held s t) then
-        Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (nborn s) (sent s)
+        Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (sent s)
           (granted s) (ended s) ((t, (m, z)) :: held s) ((t, (m, now)) :: reported s))
       else None
   | End t =>
-      Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (nborn s) (sent s) (granted s)
+      Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (sent s) (granted s)
         (t :: ended s) (filter (fun p => negb (token_eqb (fst p) t)) (held s)) (reported s))
   | Forget n =>
       let k := S (memory s n) in
       Some (State (nclock s) (cclock s) (upd (keys s) n None) (upd (memory s) n k)
         (upd (born s) n (upd (born s n) k (cclock s)))
-        (upd (nborn s) n (upd (nborn s n) k (nclock s n)))
         (sent s) (granted s) (ended s) (held s) (reported s))
   end.
 
-Fixpoint run (s : state) (xs : list action) : option state :=
-  match xs with
-  | [] => Some s
-  | x :: xs => match step s x with Some s' => run s' xs | None => None end
-  end.
+Definition run := Common.run step.
 
 (* Any clocks and any age of the nodes' memories; no key, and nothing sent. *)
 Definition is_start s :=

@@ -9,7 +9,7 @@ Open Scope Z_scope.
 
 Definition run3 R := run R [0;1;2]%nat [0;1]%nat (of_lists (fun _ => [[0;1;2]%nat])) 9 10 2 100.
 Definition s0 := State (fun _ => 0) (fun _ => 0) (fun _ => None) (fun _ => 0%nat) (fun _ _ _ => -100)
-  (fun _ _ => -100) [] [] [] [] [].
+  [] [] [] [] [].
 Definition breaks R := exists xs s t t',
   run3 R s0 xs = Some s /\ valid s t 0%nat /\ valid s t' 0%nat /\ t <> t'.
 

@@ -4,6 +4,13 @@ Require Import Model Invariant.
 Import ListNotations.
 Open Scope Z_scope.
 
+(* What a step that was allowed has led to: H says that it led to some state. *)
+Ltac outcome H := cbn -[token_eqb within_drift] in H;
+  repeat match type of H with
+    | (if ?b then _ else _) = _ => destruct b eqn:?; try discriminate H
+    | match ?y with Asked _ _ _ => _ | Pushed _ => _ end = _ => destruct y eqn:?; try discriminate H
+    end; inversion H; subst; clear H.
+
 Section Reports.
 Variables (nodes : list node) (clients : list client).
 Variable quorum : nat -> list node -> bool.
@@ -17,11 +24,7 @@ Definition holds s t := exists m, valid s t m.
 Lemma step_reported s x s' t m now : step s x = Some s' -> In (t, (m, now)) (reported s') ->
   In (t, (m, now)) (reported s) \/ (cclock s' (owner t) = now /\ valid s' t m).
 Proof.
-  intros H J; destruct x; cbn -[token_eqb within_drift] in H;
-    repeat match type of H with
-      | (if ?b then _ else _) = _ => destruct b eqn:?; try discriminate H
-      | match ?y with Asked _ _ _ => _ | Pushed _ => _ end = _ => destruct y eqn:?; try discriminate H
-      end; inversion H; subst; clear H; cbn in J; auto.
+  intros H J; destruct x; outcome H; cbn in J; auto.
   destruct J as [E | J]; auto. inversion E; subst; clear E. right; split; auto.
   conds. eexists; split; [left; reflexivity | cbn; auto].
 Qed.
@@ -63,11 +66,7 @@ Qed.
 
 Lemma known_step s x s' t : step s x = Some s' -> known s t -> known s' t.
 Proof.
-  intros H K; destruct x; cbn -[token_eqb within_drift] in H;
-    repeat match type of H with
-      | (if ?b then _ else _) = _ => destruct b eqn:?; try discriminate H
-      | match ?y with Asked _ _ _ => _ | Pushed _ => _ end = _ => destruct y eqn:?; try discriminate H
-      end; inversion H; subst; clear H; auto.
+  intros H K; destruct x; outcome H; auto.
   - destruct K as [K | [p K]]; [left; exact K | right; exists p; right; exact K].
   - destruct (token_eqb t t0) eqn:E; conds; [subst; left; left; auto|].
     destruct K as [K | [p K]]; [left; right; exact K | right; exists p; cbn -[token_eqb]].
@@ -76,11 +75,7 @@ Qed.
 
 Lemma past_step s x s' t : In (owner t) clients -> step s x = Some s' -> past s t -> past s' t.
 Proof.
-  intros C H [K P]; split; [eapply known_step; eauto|]. destruct x; cbn -[token_eqb within_drift] in H;
-    repeat match type of H with
-      | (if ?b then _ else _) = _ => destruct b eqn:?; try discriminate H
-      | match ?y with Asked _ _ _ => _ | Pushed _ => _ end = _ => destruct y eqn:?; try discriminate H
-      end; inversion H; subst; clear H; auto.
+  intros C H [K P]; split; [eapply known_step; eauto|]. destruct x; outcome H; auto.
   - (* Tick *) intros m z J; cbn in *; specialize (P m z J).
     pose proof (tick_forward dn dc (owner t) ltac:(assumption) C); lia.
   - (* Hold *) intros m' z' [E | J]; [|exact (P m' z' J)]. inversion E; subst; clear E; exfalso; conds.
@@ -93,16 +88,10 @@ Proof.
   - (* End *) intros m z J; apply filter_In in J as [J _]; exact (P m z J).
 Qed.
 
-Lemma run_past xs : forall s s' t, In (owner t) clients -> run s xs = Some s' -> past s t -> past s' t.
-Proof.
-  induction xs as [|x xs IH]; cbn; intros s s' t C H P; [congruence|].
-  destruct (Model.step _ _ _ _ _ _ _ _ s x) eqn:E; [|discriminate]. eapply IH; eauto using past_step.
-Qed.
-Lemma run_known xs : forall s s' t, run s xs = Some s' -> known s t -> known s' t.
-Proof.
-  induction xs as [|x xs IH]; cbn; intros s s' t H P; [congruence|].
-  destruct (Model.step _ _ _ _ _ _ _ _ s x) eqn:E; [|discriminate]. eapply IH; eauto using known_step.
-Qed.
+Lemma run_past xs s s' t : In (owner t) clients -> run s xs = Some s' -> past s t -> past s' t.
+Proof. intros C H P; revert xs s s' P H; apply run_kept; eauto using past_step. Qed.
+Lemma run_known xs s s' t : run s xs = Some s' -> known s t -> known s' t.
+Proof. intros H K; revert xs s s' K H; apply run_kept; eauto using known_step. Qed.
 
 (* T1c: a token that was valid, and is not any more, is never valid again. *)
 Theorem one_interval s1 xs s2 ys s3 t :

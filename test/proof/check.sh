@@ -10,7 +10,7 @@ export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 
 # The files in the order of their dependencies.
-order='Model Invariant Exclusion Majorities Reports Handover Needed Fences'
+order='Common Model Invariant Exclusion Majorities Reports Handover Needed Fences'
 
 # FILE THEOREM
 table() {
