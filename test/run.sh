@@ -13,9 +13,9 @@
 #     --coverage      with gcc: measure coverage; `sh test/coverage.sh --of FOLDER` prints it
 #     --valgrind      run each test under valgrind
 #     --suite NAME    run only this suite: unit, install, integration, memcheck, loops and cpp (of
-#                     integration), sim, worlds (of sim), mutants, model, proof, torture, fuzz, chaos,
-#                     command, mixed (of command), gateway, examples, cases (of examples), docs,
-#                     drawn (worlds). Without --werror builds only what it needs
+#                     integration), sim, worlds (of sim), mutants, model, proof, torture, fuzz,
+#                     chaos, command, mixed (of command), gateway, examples, cases (of examples),
+#                     docs, drawn (worlds). Without --werror builds only what it needs
 #
 # CC and CXX name the compilers for a new folder. TEST_ARGS is passed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.
