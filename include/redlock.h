@@ -420,16 +420,16 @@ struct redlock_options {
 
     /*
      * Bounds per node. A command beyond them is not sent, and the node's vote is UNREACHABLE. 1/4
-     * of the room is reserved for renewals and releases. New requests wait, in order, while 1/8 is
-     * taken at so many nodes that no quorum is free. See lib/doc/sizing.md.
+     * of the room is reserved for renewals and releases. New requests wait, in order and up to
+     * wait_ms, while 1/8 is taken at so many nodes that no quorum is free. See lib/doc/sizing.md.
      */
-    uint32_t max_commands; /* commands sent and not answered; 65536 */
+    uint32_t max_commands; /* unanswered commands; 65536 */
     size_t max_bytes;      /* their bytes, and those of pending releases; 16 MiB */
 
     const char *name; /* client name that the servers list; "redlock"; NULL: none */
 
     redlock_log_cb *log;         /* NULL: no log */
-    void *log_arg;               /* argument of the hook */
+    void *log_arg;               /* its argument */
     redlock_log_level log_level; /* lowest level logged; REDLOCK_LOG_INFO */
 
     const redlock_allocator *allocator; /* NULL: malloc, realloc and free */

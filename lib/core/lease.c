@@ -56,6 +56,11 @@ bool lease_is_at_end(const struct lease *lease, uint64_t now) {
     return now >= lease->trying.give_up_at;
 }
 
+void lease_end_untried(struct lease *lease, uint64_t now, struct lease_update *update) {
+    *update = (struct lease_update){0};
+    acquire_fail(lease, REDLOCK_ENOQUORUM, now, update);
+}
+
 void lease_wait(struct lease *lease) {
     lease_set_state(lease, LEASE_QUEUED);
     lease->trying.requeue_at = NANOS_NEVER;

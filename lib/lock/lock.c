@@ -196,15 +196,23 @@ static bool may_start(redlock_lock *lock, uint64_t now) {
 
 /*
  * Begins the first try of a lock that was held back, if the nodes are known and have room. At the
- * end of the request's time it begins in any case, and the votes show why it fails.
+ * end of the request's time there is none, unless too few nodes are up: then its votes, which cost
+ * next to nothing, say why.
  */
 static void start_if_due(redlock_lock *lock) {
+    struct lease_update update;
     uint64_t now = clock_now();
     if (!may_start(lock, now)) {
         lock_set_alarm(lock);
         return;
     }
-    if (!lock->is_admitted && !lease_is_at_end(&lock->lease, now)) {
+    bool is_at_end = lease_is_at_end(&lock->lease, now);
+    if (is_at_end && members_have_quorum(lock->locks->members)) {
+        lease_end_untried(&lock->lease, now, &update);
+        lock_carry_out(lock, &update, LEASE_STARTING, now);
+        return;
+    }
+    if (!lock->is_admitted && !is_at_end) {
         lease_wait_for_room(&lock->lease);
         lock_set_alarm(lock);
         context_wake(lock->locks->context); /* to be admitted, if there is room (turn_admit) */

@@ -79,7 +79,7 @@ static void on_event(const redlock_event *event, void *arg) {
         const char *text = event->fields[i].text;
 
         if (strcmp(event->name, "round_sent") == 0 && text != NULL &&
-            strcmp(text, "acquire") == 0) {
+            (strcmp(text, "acquire") == 0 || strcmp(text, "queue") == 0)) {
             order->sent++;
             order->out_of_order += event->request != order->sent;
         }
@@ -157,7 +157,7 @@ static void what_waits_for_room_is_canceled_and_closed(void **state) {
     assert_int_equal(burst.acquired + burst.failed, burst.requests);
 }
 
-/* A try begins at the end of the time at the latest, and its votes are the answer. */
+/* Without a try: none begins after wait_ms. */
 static void a_wait_for_room_ends_with_the_request(void **state) {
     struct fixture *f = *state;
     redlock_options options = small_options(f);
@@ -170,8 +170,37 @@ static void a_wait_for_room_ends_with_the_request(void **state) {
     request.wait_ms = 1;
     struct call *call = begin_acquire(f, client, &request);
     pass_time(2);
-    await(f, call);
+    assert_int_equal(await(f, call), REDLOCK_ENOQUORUM);
+    assert_explained(call, "wait_ms is over; no node was asked, for the nodes had no room");
     assert_true(burst.acquired < burst.requests);
+    close_client(f, client); /* while the burst exists */
+}
+
+static bool have_all_ended(void *arg) {
+    const struct burst *burst = arg;
+
+    return burst->acquired + burst->failed == burst->requests;
+}
+
+/* However many requests wait, no try begins after wait_ms. */
+static void no_request_of_a_backlog_begins_after_its_time(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = small_options(f);
+    struct order order = {0};
+    options.trace = on_event;
+    options.trace_arg = &order;
+    redlock_client *client = connect_with(f, &options);
+    redlock_request request = request_for("", LONG_TTL_MS);
+    struct burst burst = {.requests = 3000};
+
+    stop_time();
+    request.wait_ms = 100;
+    fire(client, &burst, &request);
+    pass_time(request.wait_ms);
+    resume_time();
+    run_until(f, have_all_ended, &burst, "all of the burst has ended");
+    assert_int_equal(order.sent, burst.acquired);
+    assert_in_range(burst.acquired, 1, ROOM / 8 + 1);
     close_client(f, client); /* while the burst exists */
 }
 
@@ -199,6 +228,7 @@ int main(void) {
         ON_THREE_MASTERS(ten_thousand_requests_with_default_options),
         ON_THREE_MASTERS(what_waits_for_room_is_canceled_and_closed),
         ON_THREE_MASTERS(a_wait_for_room_ends_with_the_request),
+        ON_THREE_MASTERS(no_request_of_a_backlog_begins_after_its_time),
         ON_THREE_MASTERS(requests_beyond_max_unsent_are_refused),
     };
 

@@ -352,9 +352,26 @@ static uint64_t start_late(const struct crowd *crowd) {
     return TICK_LATE + asked_work(crowd);
 }
 
+void check_load_began(const struct crowd_lock *lock, const redlock_lock *handle) {
+    const struct lease *lease = &handle->lease;
+    if (lock->wait > 0 && lease->asked_at > lease->begun_at + lock->wait) {
+        violate(lock->crowd->process.world, INVARIANT_BOUNDS,
+                "request %u has begun a try %" PRIu64 " us after the end of its time", lock->index,
+                (lease->asked_at - lease->begun_at - lock->wait) / 1000);
+    }
+}
+
+void check_load_failed(const struct crowd_lock *lock, const redlock_lock *handle) {
+    bool is_over = lock->start_by != 0 && lock->crowd->process.world->now >= lock->start_by;
+    if (!is_over || handle->lease.tries > 0) {
+        violate(lock->crowd->process.world, INVARIANT_LIVENESS, "lock %u was not acquired: %s",
+                lock->index, redlock_explain(handle));
+    }
+}
+
 /*
- * Checks that the requests of a burst begin in their order, as the nodes have room, but no later
- * than at the end of their time.
+ * Checks that the requests of a burst begin in their order, as the nodes have room, and that none
+ * waits for room beyond the end of its time.
  */
 static void check_starts(const struct crowd *crowd) {
     uint64_t now = crowd->process.world->now;

@@ -24,6 +24,10 @@ void check_load_tick(const struct crowd *crowd, uint64_t due);
 void check_load_lost(const struct crowd_lock *lock, redlock_status status);
 /* Checks the status of a request that has ended. */
 void check_load_status(const struct crowd *crowd, const redlock_lock *lock, redlock_status status);
+/* Checks of a request of the first locks that has ended when its latest try began. */
+void check_load_began(const struct crowd_lock *lock, const redlock_lock *handle);
+/* Checks that such a request failed only because its time was over before its first try. */
+void check_load_failed(const struct crowd_lock *lock, const redlock_lock *handle);
 /* Checks, in on_closed, that no key is left at a server that was up throughout. */
 void check_load_closed(const struct crowd *crowd);
 

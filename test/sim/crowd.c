@@ -60,18 +60,21 @@ static void on_acquired(redlock_lock *handle, redlock_status status, void *arg) 
     struct crowd_lock *lock = arg;
     struct crowd *crowd = lock->crowd;
     crowd->process.work += WORK_OF_CALLBACK;
-    (void)handle;
     if (status == REDLOCK_ECLOSED) {
         return;
     }
-    /* The request waits without limit, or has no contender. */
+    crowd->asking--;
     if (status != REDLOCK_OK) {
-        violate(world_of(crowd), INVARIANT_LIVENESS, "lock %u was not acquired: %s", lock->index,
-                redlock_explain(handle));
+        check_load_failed(lock, handle);
+        crowd->load->failed++;
+        crowd->released++;
+        lock->state = CROWD_HAS_FAILED;
+        lock->lock = NULL;
+        ask_for_next(crowd);
         return;
     }
+    check_load_began(lock, handle);
     crowd->load->acquired++;
-    crowd->asking--;
     if (crowd->load->plan.is_brief) {
         crowd->released++;
         lock->state = CROWD_HAS_RELEASED;
@@ -104,8 +107,8 @@ static void ask_for_next(struct crowd *crowd) {
     crowd->asking++;
     redlock_request request = REDLOCK_REQUEST_INIT;
     request.wait_ms = plan->is_distant ? draw_wait_ms(crowd) : REDLOCK_FOREVER;
-    lock->start_by =
-        plan->is_distant && request.wait_ms > 0 ? world_of(crowd)->now + request.wait_ms * MS : 0;
+    lock->wait = plan->is_distant ? request.wait_ms * MS : 0;
+    lock->start_by = lock->wait > 0 ? world_of(crowd)->now + lock->wait : 0;
     request.watchdog = true;
     request.fenced = rng_chance(&world_of(crowd)->rng, plan->fenced);
     request.on_lost = on_lost;

@@ -53,7 +53,8 @@ struct crowd_lock {
     struct crowd *crowd;
     unsigned index;
     enum crowd_state state;
-    uint64_t start_by; /* instant by which its first try must begin; 0: when the nodes have room */
+    uint64_t wait;     /* the time within which its first try may begin; 0: no bound */
+    uint64_t start_by; /* the end of that time; 0: no bound */
     redlock_lock *lock;
     struct renewal renewal;
 };
@@ -67,7 +68,7 @@ struct crowd {
     redlock_client *client;
     struct crowd_lock *locks; /* held locks, then contended locks */
     unsigned asked, asking;   /* number of locks requested so far; number still pending */
-    unsigned released;        /* number of locks released as soon as they were acquired */
+    unsigned released;        /* number of locks that were released at once, or given up */
     unsigned held, contended; /* number of locks held now; and contended now */
     enum crowd_wish wish;
     bool is_closed;
