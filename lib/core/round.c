@@ -198,6 +198,13 @@ void round_record_open(struct round *round, uint32_t node, uint32_t open_ms) {
     round->ahead = 0;
 }
 
+void round_withdraw(struct round *round, uint32_t node) {
+    assert(round_awaits_push(round, node));
+    round->silent |= UINT32_C(1) << node; /* a QUEUE has no tallies that count it */
+    round->answered &= ~(UINT32_C(1) << node);
+    round->votes[node] = REDLOCK_VOTE_NONE;
+}
+
 bool round_push(struct round *round, uint32_t node, uint64_t fence, uint64_t until) {
     assert(round_awaits_push(round, node));
     round->silent &= ~(UINT32_C(1) << node);

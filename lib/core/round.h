@@ -141,6 +141,9 @@ static inline void round_record_changed(struct round *round, uint32_t node) {
     round->changed |= node & round->members;
 }
 
+/* Takes back the vote of a node from which a push is awaited: the push casts another. */
+void round_withdraw(struct round *round, uint32_t node);
+
 /*
  * Records a grant that was pushed by a node from which a push is awaited, with the value of the
  * lock's counter there (0: none) and the instant until which the node is certain to keep the key.

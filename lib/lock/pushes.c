@@ -91,7 +91,7 @@ static bool is_done_with(const redlock_lock *lock, const struct node *node) {
  * the push was handled so.
  */
 static bool is_taken_as_change(redlock_lock *lock, const struct node *node) {
-    bool is_stale = guard_judge_push(&node->guard) == TRUST_STALE;
+    bool is_stale = guard_judge_push(&node->guard).fault == TRUST_STALE;
     if (is_stale) {
         locks_key_changed(lock, node_bit(node));
     }

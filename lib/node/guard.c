@@ -89,8 +89,8 @@ struct trust_view guard_judge(const struct guard *guard) {
     return judge(guard, uplink_heard_at(guard->uplink));
 }
 
-enum trust_fault guard_judge_push(const struct guard *guard) {
-    return judge(guard, clock_now()).fault;
+struct trust_view guard_judge_push(const struct guard *guard) {
+    return judge(guard, clock_now());
 }
 
 uint64_t guard_distrust_ms(const struct trust_view *view) {

@@ -135,8 +135,8 @@ static inline bool guard_counts(const struct guard *guard) {
 /* Returns the verdict on the vote being delivered, as of its arrival. */
 struct trust_view guard_judge(const struct guard *guard);
 
-/* Returns why a grant that arrives now, as a message on the channel, does not count. */
-enum trust_fault guard_judge_push(const struct guard *guard);
+/* Returns the verdict on a grant that arrives now, as a message on the channel. */
+struct trust_view guard_judge_push(const struct guard *guard);
 
 /*
  * Returns the instant until which a key that the node has just pushed is certain to exist; 0: not

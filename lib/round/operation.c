@@ -203,27 +203,35 @@ void operation_drop(struct operation *operation) {
 
 /* ---- votes ---- */
 
+/* Returns the detail of a node's vote, or NULL. */
+static struct operation_detail *find_detail(const struct operation *operation, uint32_t node) {
+    struct operation_detail *detail = operation->details;
+    while (detail != NULL && detail->node != node) {
+        detail = detail->next;
+    }
+    return detail;
+}
+
+/* Records the detail of a node's vote: in place of the last one, since a node may push often. */
 static void record_detail(struct operation *operation, uint32_t node, const char *text) {
-    struct operation_detail *detail =
-        memory_alloc(&operation->operations->context->allocator, sizeof(*detail));
+    struct operation_detail *detail = find_detail(operation, node);
     if (detail == NULL) {
-        return; /* the vote counts without its detail */
+        detail = memory_alloc(&operation->operations->context->allocator, sizeof(*detail));
+        if (detail == NULL) {
+            return; /* the vote counts without its detail */
+        }
+        detail->node = node;
+        detail->next = operation->details;
+        operation->details = detail;
     }
     struct text copy;
     text_init(&copy, detail->text, sizeof(detail->text));
     text_append_foreign(&copy, text, strlen(text));
-    detail->node = node;
-    detail->next = operation->details;
-    operation->details = detail;
 }
 
 const char *operation_detail(const struct operation *operation, uint32_t node) {
-    for (const struct operation_detail *d = operation->details; d != NULL; d = d->next) {
-        if (d->node == node) {
-            return d->text;
-        }
-    }
-    return "";
+    const struct operation_detail *detail = find_detail(operation, node);
+    return detail != NULL ? detail->text : "";
 }
 
 /* Makes a failed release a pending one; a closing client gives up one that the server refuses. */
@@ -424,17 +432,28 @@ static bool grant_counts(const struct operation *operation, const struct node *n
            (view->fault == TRUST_STALE && operation->round.kind == ROUND_RENEW);
 }
 
+/* Casts a grant that counts and was pushed. */
+static void cast_push(struct operation *operation, struct node *node, const struct push *push) {
+    uint64_t until =
+        guard_key_stands_until(&node->guard, push->expires_ms, push->time_us, clock_now());
+    bool decided = round_push(&operation->round, node->index, push->fence, until);
+    record_vote(operation, node, decided);
+    notify_owner(operation, decided, REDLOCK_VOTE_GRANTED);
+}
+
+/* Casts the vote of a node that has granted: by an answer, or by `push`. */
 static __attribute__((noinline)) void vote_reviewed(struct operation *operation, struct node *node,
-                                                    const struct reply_outcome *outcome,
+                                                    uint64_t fence, const struct push *push,
                                                     struct trust_view view) {
-    review_grants(operation);
     /* Trust first: a node that may have lost keys grants to two holders. */
     if (!grant_counts(operation, node, &view)) {
         vote_untrusted(operation, node, view);
-    } else if (is_beyond(operation, node, outcome->fence)) {
-        vote_beyond(operation, node, outcome->fence);
+    } else if (is_beyond(operation, node, fence)) {
+        vote_beyond(operation, node, fence);
+    } else if (push != NULL) {
+        cast_push(operation, node, push);
     } else {
-        cast_grant(operation, node, outcome->fence);
+        cast_grant(operation, node, fence);
     }
 }
 
@@ -448,7 +467,8 @@ static void vote_granted(struct operation *operation, struct node *node,
     if (is_sound && outcome->fence == 0) {
         cast_grant(operation, node, 0);
     } else {
-        vote_reviewed(operation, node, outcome, view);
+        review_grants(operation);
+        vote_reviewed(operation, node, outcome->fence, NULL, view);
     }
 }
 
@@ -539,17 +559,11 @@ void operation_push(struct operation *operation, struct node *node, const struct
     bool is_fit = kind_is_fenced(operation->kind) == (push->fence > 0);
     review_grants(
         operation_hold(operation)); /* may end the round, and drop the owner's reference */
-    if (is_fit && round_awaits_push(&operation->round, node->index) &&
-        guard_judge_push(&node->guard) == TRUST_NO_FAULT && !has_lost(operation, node) &&
-        !is_beyond(operation, node, push->fence)) { /* the answer to the next poll reports it */
-        uint64_t until =
-            guard_key_stands_until(&node->guard, push->expires_ms, push->time_us, clock_now());
-        bool decided = round_push(&operation->round, node->index, push->fence, until);
-        node->votes[REDLOCK_VOTE_GRANTED]++;
-        if (operation->operations->context->events.wanted & VOTE_EVENTS) {
-            emit_vote(operation, node, REDLOCK_VOTE_GRANTED, decided);
-        }
-        notify_owner(operation, decided, REDLOCK_VOTE_GRANTED);
+    if (is_fit && round_awaits_push(&operation->round, node->index)) {
+        /* A push that does not count is a vote, too: the node's DENIED was about an earlier holder.
+         */
+        round_withdraw(&operation->round, node->index);
+        vote_reviewed(operation, node, push->fence, push, guard_judge_push(&node->guard));
     }
     operation_drop(operation);
 }
@@ -565,7 +579,7 @@ void operation_record_permit(struct operation *operation, const struct node *nod
                              uint32_t permit) {
     /* An offer counts like a grant: while the round waits for it, and from a trusted node. */
     if (operation->round.permits != NULL && round_awaits_push(&operation->round, node->index) &&
-        guard_judge_push(&node->guard) == TRUST_NO_FAULT) {
+        guard_judge_push(&node->guard).fault == TRUST_NO_FAULT) {
         permits_add_offer(operation->round.permits, node->index, permit);
         notify_owner(operation, false, REDLOCK_VOTE_GRANTED);
     }

@@ -326,6 +326,89 @@ static void a_silent_minority_delays_nobody(void **state) {
     wait_queue_empty(f, KEY);
 }
 
+/* ---------------------------------------------------------------------- pushes that do not count
+ */
+
+/* The votes of this kind that the node has cast. */
+struct votes {
+    const char *node, *kind;
+    size_t count;
+};
+
+static void on_event(const redlock_event *event, void *arg) {
+    struct votes *votes = arg;
+    bool is_vote = strcmp(event->name, "vote_cast") == 0 && strcmp(event->node, votes->node) == 0;
+
+    for (size_t i = 0; i < event->field_count && is_vote; i++) {
+        const redlock_event_field *field = &event->fields[i];
+
+        votes->count += strcmp(field->name, "vote") == 0 && strcmp(field->text, votes->kind) == 0;
+    }
+}
+
+static bool were_cast_twice(void *arg) {
+    const struct votes *votes = arg;
+
+    return votes->count >= 2;
+}
+
+static redlock_vote vote_of(const redlock_lock *lock, size_t node) {
+    redlock_node_report reports[REDLOCK_MAX_NODES];
+
+    assert_true(redlock_report(lock, reports, REDLOCK_MAX_NODES) > node);
+    return reports[node].vote;
+}
+
+/*
+ * A waiter is alone, but two masters do not answer and the grants of the third do not count. So it
+ * requeues, and the third passes it the key that it had granted before: the vote for this push says
+ * what is wrong, as the answer did. It is no DENIED: nobody else has the key.
+ */
+static void assert_push_is(struct fixture *f, redlock_options *options, bool is_fenced,
+                           const char *kind, redlock_vote vote, const char *why) {
+    struct votes votes = {.node = "", .kind = kind};
+    redlock_request request = waiting_request(KEY);
+
+    options->node_timeout_ms = LONG_TTL_MS / 2;
+    options->stall_timeout_ms = LONG_TTL_MS;
+    options->trace = on_event;
+    options->trace_arg = &votes;
+    request.fenced = is_fenced;
+    redlock_client *client = connect_with(f, options);
+
+    wait_connected(f, client, FIVE);
+    votes.node = node_info(client, 2).node;
+    freeze_masters(f, 0, 2);
+    struct call *call = begin_acquire(f, client, &request);
+
+    run_until(f, were_cast_twice, &votes, "the answer and a push have been judged");
+    assert_int_equal(vote_of(call->lock, 2), vote);
+    assert_non_null(strstr(redlock_explain(call->lock), why));
+    assert_int_equal(redlock_cancel(call->lock), REDLOCK_OK);
+    await(f, call);
+    thaw_masters(f, 0, 2);
+    close_client(f, client); /* while the votes exist */
+}
+
+static void a_push_with_an_absurd_counter_is_an_error(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), FIVE);
+
+    send_to(f, 2, 3, "SET " KEY "::fence 9007199254740000");
+    assert_push_is(f, &options, true, "error", REDLOCK_VOTE_ERROR, "days ahead of the clocks");
+}
+
+static void a_push_of_a_young_master_is_untrusted(void **state) {
+    struct fixture *f = *state;
+    const char *uris[FIVE];
+
+    memcpy(uris, durable_uris(f), sizeof(uris));
+    uris[2] = masters_uri(f->masters, 2); /* new, and not durable */
+    redlock_options options = patient_options(f, uris, FIVE);
+    options.guards = REDLOCK_GUARDS_ON;
+    assert_push_is(f, &options, false, "untrusted", REDLOCK_VOTE_UNTRUSTED, "not trusted for");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_MISSING_RIGHT("without_a_channel_waiting_is_polling", "resetchannels", "&redlock:*"),
@@ -344,6 +427,8 @@ int main(void) {
         ON_FIVE_MASTERS(full_masters_pass_the_key_on),
         ON_FIVE_MASTERS(the_masters_with_room_are_enough),
         ON_FIVE_MASTERS(a_silent_minority_delays_nobody),
+        ON_FIVE_MASTERS(a_push_with_an_absurd_counter_is_an_error),
+        ON_FIVE_MASTERS(a_push_of_a_young_master_is_untrusted),
     };
 
     return cmocka_run_group_tests_name("waiting_faults", tests, NULL, NULL);

@@ -724,6 +724,25 @@ static void test_a_pushed_grant_may_be_void(void **state) {
     assert_int_equal(round.verdict, ROUND_YES);
 }
 
+/* The vote that a push casts instead is the node's, with its own TTL. */
+static void test_a_push_that_does_not_count_is_a_vote(void **state) {
+    (void)state;
+    struct round round = begin(ROUND_QUEUE, 3, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        round_mark_queued(&round, i, 0);
+        round_vote(&round, i, REDLOCK_VOTE_DENIED, 1000);
+    }
+    round_withdraw(&round, 1);
+    assert_int_equal(round.votes[1], REDLOCK_VOTE_NONE);
+    assert_int_equal(round.silent, 1 << 1);
+    assert_false(round_vote(&round, 1, REDLOCK_VOTE_UNTRUSTED, 5000));
+    assert_int_equal(round.votes[1], REDLOCK_VOTE_UNTRUSTED);
+    assert_int_equal(round_answer(&round, 1).other_ttl_ms, 5000);
+    round_withdraw(&round, 2);
+    assert_true(round_vote(&round, 2, REDLOCK_VOTE_ERROR, 0)); /* one node may still grant */
+    assert_int_equal(round.verdict, ROUND_NO);
+}
+
 /* A renewal that was granted late counts only while its grants do. */
 static void test_a_late_grant_may_be_void(void **state) {
     (void)state;
@@ -786,6 +805,7 @@ int main(void) {
         cmocka_unit_test(test_a_grant_may_be_void),
         cmocka_unit_test(test_a_void_grant_may_be_the_one_that_was_needed),
         cmocka_unit_test(test_a_pushed_grant_may_be_void),
+        cmocka_unit_test(test_a_push_that_does_not_count_is_a_vote),
         cmocka_unit_test(test_a_late_grant_may_be_void),
         cmocka_unit_test(test_a_round_begins_empty),
     };
