@@ -6,6 +6,7 @@
 #include "wire/script.h"
 
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #define START UINT64_C(1000000000000)
 #define ROOM 65536 /* commands that a client may have under way */
@@ -112,13 +113,21 @@ static void test_a_late_lock_returns_to_its_tick(void **state) {
 
 /* ---- many locks, with a clock of their own ---- */
 
+/* All instants are multiples of 10 ms, and each is one turn of the loop. */
+#define TURN MS(10)
+#define TURNS 1024 /* more than an interval of these locks */
+
 struct fleet_lock {
+    TAILQ_ENTRY(fleet_lock) link;
     uint64_t phase, at, ttl;
 };
+
+TAILQ_HEAD(due, fleet_lock);
 
 struct fleet {
     struct ticks ticks;
     struct fleet_lock *locks;
+    struct due due[TURNS]; /* the locks by the turn in which they renew */
     unsigned count;
     uint64_t now, seed;
     uint64_t renewals, calls; /* of one master, since fleet_reset */
@@ -129,6 +138,20 @@ static void fleet_init(struct fleet *fleet, unsigned most, uint64_t seed) {
     ticks_init(&fleet->ticks, ROOM, &fleet->seed);
     fleet->locks = calloc(most, sizeof(*fleet->locks));
     assert_non_null(fleet->locks);
+    for (size_t i = 0; i < TURNS; i++) {
+        TAILQ_INIT(&fleet->due[i]);
+    }
+}
+
+static struct due *due_at(struct fleet *fleet, uint64_t instant) {
+    return &fleet->due[instant / TURN % TURNS];
+}
+
+static void plan(struct fleet *fleet, struct fleet_lock *lock, uint64_t start) {
+    lock->at = renewal_next(&lock->phase, lock->ttl, start, &fleet->ticks);
+    assert_int_equal(lock->at % TURN, 0);
+    assert_true(lock->at < start + TURNS * TURN);
+    TAILQ_INSERT_TAIL(due_at(fleet, lock->at), lock, link);
 }
 
 static void fleet_reset(struct fleet *fleet) {
@@ -140,37 +163,34 @@ static void fleet_acquire(struct fleet *fleet, uint64_t ttl) {
     ticks_add(&fleet->ticks);
     lock->ttl = ttl;
     lock->phase = renewal_draw_phase(fleet->now, ttl, &fleet->seed);
-    lock->at = renewal_next(&lock->phase, ttl, fleet->now, &fleet->ticks);
+    plan(fleet, lock, fleet->now);
 }
 
 static void fleet_release(struct fleet *fleet) {
-    fleet->count--;
+    struct fleet_lock *lock = &fleet->locks[--fleet->count];
+    TAILQ_REMOVE(due_at(fleet, lock->at), lock, link);
     ticks_remove(&fleet->ticks);
 }
 
-/* Renews the locks that are due in this turn of the loop. Returns the instant of the next turn. */
-static uint64_t fleet_turn(struct fleet *fleet, uint64_t turn) {
-    uint64_t due = 0, next = UINT64_MAX;
-    for (unsigned i = 0; i < fleet->count; i++) {
-        struct fleet_lock *lock = &fleet->locks[i];
-        if (lock->at <= turn) {
-            assert_int_equal(lock->at, turn);
-            lock->at = renewal_next(&lock->phase, lock->ttl, turn, &fleet->ticks);
-            due++;
-        }
-        next = lock->at < next ? lock->at : next;
+/* Renews the locks that are due in this turn of the loop. */
+static void fleet_turn(struct fleet *fleet, uint64_t turn) {
+    struct due *due = due_at(fleet, turn);
+    struct fleet_lock *lock;
+    uint64_t count = 0;
+    for (; (lock = TAILQ_FIRST(due)) != NULL; count++) {
+        assert_int_equal(lock->at, turn);
+        TAILQ_REMOVE(due, lock, link);
+        plan(fleet, lock, turn);
     }
-    fleet->renewals += due;
-    fleet->calls += (due + SCRIPT_MAX_KEYS - 1) / SCRIPT_MAX_KEYS;
-    return next;
+    fleet->renewals += count;
+    fleet->calls += (count + SCRIPT_MAX_KEYS - 1) / SCRIPT_MAX_KEYS;
 }
 
-/* Lets time pass. All instants are multiples of 10 ms, and each is one turn of the loop. */
 static void fleet_pass(struct fleet *fleet, uint64_t nanos) {
     uint64_t end = fleet->now + nanos;
-    uint64_t turn = fleet->now - fleet->now % MS(10) + MS(10);
-    while (turn <= end) {
-        turn = fleet_turn(fleet, turn);
+    uint64_t turn = fleet->now - fleet->now % TURN + TURN;
+    for (; turn <= end; turn += TURN) {
+        fleet_turn(fleet, turn);
     }
     fleet->now = end;
 }
