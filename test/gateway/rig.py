@@ -82,6 +82,13 @@ class Gateway:
                 return float(line.split()[1])
         raise AssertionError(f"there is no metric {name}")
 
+    def total(self, name):
+        """Returns the sum of a metric over its labels."""
+        lines = self.ask("GET", "/metrics").text.splitlines()
+        values = [line.split()[1] for line in lines if line.startswith(f"redlock_{name}{{")]
+        assert values, f"there is no metric {name}"
+        return sum(map(float, values))
+
     def stop(self, code=0):
         """Ends the gateway as an operator does; neither leaks nor misbehaviour may be found."""
         self.process.terminate()

@@ -96,6 +96,7 @@ def clients_that_break_leave_nothing():
     until(lambda: gateway.metric("gateway_streams") == 0, "no page is told")
     until(lambda: gateway.metric("gateway_connections") == 1, "no connection is left")
     gateway.release(gateway.acquire("a", wait_ms=60000))
+    until(lambda: gateway.total("node_pending_releases") == 0, "the restarted masters know of all")
     gateway.stop()
 
 
