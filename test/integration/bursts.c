@@ -86,13 +86,20 @@ static void on_event(const redlock_event *event, void *arg) {
     }
 }
 
+/* Connects a client whose first tries are counted. `order` must outlive it. */
+static redlock_client *connect_counted(struct fixture *f, struct order *order) {
+    redlock_options options = small_options(f);
+
+    *order = (struct order){0};
+    options.trace = on_event;
+    options.trace_arg = order;
+    return connect_with(f, &options);
+}
+
 static void requests_beyond_the_room_wait_in_order(void **state) {
     struct fixture *f = *state;
-    redlock_options options = small_options(f);
-    struct order order = {0};
-    options.trace = on_event;
-    options.trace_arg = &order;
-    redlock_client *client = connect_with(f, &options);
+    struct order order;
+    redlock_client *client = connect_counted(f, &order);
     redlock_request request = request_for("", LONG_TTL_MS);
     struct burst burst = {.requests = cycles_here(3000), .is_releasing = true};
 
@@ -185,11 +192,8 @@ static bool have_all_ended(void *arg) {
 /* However many requests wait, no try begins after wait_ms. */
 static void no_request_of_a_backlog_begins_after_its_time(void **state) {
     struct fixture *f = *state;
-    redlock_options options = small_options(f);
-    struct order order = {0};
-    options.trace = on_event;
-    options.trace_arg = &order;
-    redlock_client *client = connect_with(f, &options);
+    struct order order;
+    redlock_client *client = connect_counted(f, &order);
     redlock_request request = request_for("", LONG_TTL_MS);
     struct burst burst = {.requests = 3000};
 

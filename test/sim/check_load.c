@@ -362,8 +362,9 @@ void check_load_began(const struct crowd_lock *lock, const redlock_lock *handle)
 }
 
 void check_load_failed(const struct crowd_lock *lock, const redlock_lock *handle) {
-    bool is_over = lock->start_by != 0 && lock->crowd->process.world->now >= lock->start_by;
-    if (!is_over || handle->lease.tries > 0) {
+    const struct lease *lease = &handle->lease;
+    bool is_over = lock->wait > 0 && lease->completed_at >= lease->begun_at + lock->wait;
+    if (!is_over || lease->tries > 0) {
         violate(lock->crowd->process.world, INVARIANT_LIVENESS, "lock %u was not acquired: %s",
                 lock->index, redlock_explain(handle));
     }

@@ -53,8 +53,8 @@ struct crowd_lock {
     struct crowd *crowd;
     unsigned index;
     enum crowd_state state;
-    uint64_t wait;     /* the time within which its first try may begin; 0: no bound */
-    uint64_t start_by; /* the end of that time; 0: no bound */
+    uint64_t wait;     /* time by the process's clock in which its first try may begin; 0: any */
+    uint64_t start_by; /* the end of that time by the world's clock; 0: none */
     redlock_lock *lock;
     struct renewal renewal;
 };

@@ -709,14 +709,20 @@ static void test_a_void_grant_may_be_the_one_that_was_needed(void **state) {
     assert_false(round_void(&round, 0)); /* it was decided before */
 }
 
-/* A node whose push is void may push again. */
-static void test_a_pushed_grant_may_be_void(void **state) {
-    (void)state;
+/* Begins a round in which all of three nodes have denied and given an entry. */
+static struct round begin_in_queue(void) {
     struct round round = begin(ROUND_QUEUE, 3, 0);
     for (uint32_t i = 0; i < 3; i++) {
         round_mark_queued(&round, i, 1);
         round_vote(&round, i, REDLOCK_VOTE_DENIED, 1000);
     }
+    return round;
+}
+
+/* A node whose push is void may push again. */
+static void test_a_pushed_grant_may_be_void(void **state) {
+    (void)state;
+    struct round round = begin_in_queue();
     assert_false(round_push(&round, 2, 0, START + MS(100)));
     assert_false(round_void(&round, 2));
     assert_false(round_push(&round, 1, 0, START + MS(100)));
@@ -727,11 +733,7 @@ static void test_a_pushed_grant_may_be_void(void **state) {
 /* The vote that a push casts instead is the node's, with its own TTL. */
 static void test_a_push_that_does_not_count_is_a_vote(void **state) {
     (void)state;
-    struct round round = begin(ROUND_QUEUE, 3, 0);
-    for (uint32_t i = 0; i < 3; i++) {
-        round_mark_queued(&round, i, 0);
-        round_vote(&round, i, REDLOCK_VOTE_DENIED, 1000);
-    }
+    struct round round = begin_in_queue();
     round_withdraw(&round, 1);
     assert_int_equal(round.votes[1], REDLOCK_VOTE_NONE);
     assert_int_equal(round.silent, 1 << 1);
