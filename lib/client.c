@@ -202,7 +202,7 @@ static void rest_if_idle(redlock_client *client, uint64_t now) {
 
 /* The period of the heartbeat. Beats for pushes, and channels, must not be late. */
 static uint64_t heartbeat_period(const redlock_client *client) {
-    return client->members.is_listening ? CHANNEL_BEAT_NANOS : 1000 * NANOS_PER_MS;
+    return client->members.is_listening ? CHANNEL_BEAT_NANOS : MEMBERS_HEARTBEAT;
 }
 
 static void set_heartbeat(redlock_client *client, uint64_t now) {
@@ -463,7 +463,7 @@ static redlock_node_info info_of(const struct members *members, struct node *nod
         .pending_releases = node->pending.count,
         .disconnected = node->uplink.disconnected,
         .trusted = view.fault == TRUST_NO_FAULT,
-        .distrust = guard_why(&node->guard),
+        .distrust = guard_why(&node->guard, &view),
         .distrust_ms = guard_distrust_ms(&view),
         .joining = !is_now,
         .leaving = !is_next,

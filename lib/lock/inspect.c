@@ -122,6 +122,7 @@ static void take_view(struct inspection *inspection, struct node *node,
 
 static void take_node_answer(struct inspection *inspection, struct node *node,
                              const struct reply *reply) {
+    const struct trust_view verdict = guard_judge(&node->guard);
     struct reply_view view;
     if (reply == NULL) {
         record_failure(inspection, node, "no answer before the connection ended");
@@ -130,8 +131,8 @@ static void take_node_answer(struct inspection *inspection, struct node *node,
         record_failure(inspection, node, reply->text);
     } else if (!reply_to_inspect(reply, &view)) {
         record_failure(inspection, node, "an answer that makes no sense");
-    } else if (guard_judge(&node->guard).fault != TRUST_NO_FAULT) { /* Trust: as for a grant */
-        record_failure(inspection, node, guard_why(&node->guard));
+    } else if (verdict.fault != TRUST_NO_FAULT) { /* Trust: as for a grant */
+        record_failure(inspection, node, guard_why(&node->guard, &verdict));
     } else {
         take_view(inspection, node, &view);
     }
@@ -200,8 +201,9 @@ static void on_inspect_timer(void *arg) {
 }
 
 static void ask_node(struct inspection *inspection, struct node *node) {
-    if (node_is_duplicate(node)) { /* Trust: one server answers once */
-        record_failure(inspection, node, guard_why(&node->guard));
+    const struct trust_view verdict = guard_look(&node->guard);
+    if (verdict.fault == TRUST_DUPLICATE) { /* Trust: one server answers once */
+        record_failure(inspection, node, guard_why(&node->guard, &verdict));
         return;
     }
     if (send_inspection(inspection, node)) {

@@ -403,12 +403,12 @@ redlock_lock *locks_create(struct locks *locks, const redlock_request *request, 
 
 void locks_listen(redlock_lock *lock) {
     struct members *members = lock->locks->members;
-    members_listen(members);
     if (!lock->wait->needs_channels) {
         lock->wait->needs_channels = true;
         lock->locks->listeners++;
         members_await_pushes(members, clock_now());
     }
+    members_listen(members);
 }
 
 void locks_end(redlock_lock *lock) {

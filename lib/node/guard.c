@@ -97,10 +97,10 @@ uint64_t guard_distrust_ms(const struct trust_view *view) {
     return view->until == 0 ? 0 : nanos_to_ms(nanos_sub(view->until, clock_now())) + 1;
 }
 
-const char *guard_why(struct guard *guard) {
+const char *guard_why(struct guard *guard, const struct trust_view *view) {
     struct text text;
     text_init(&text, guard->why, sizeof(guard->why));
-    trust_describe(&guard->trust, guard_look(guard).fault, &text);
+    trust_describe(&guard->trust, view->fault, &text);
     return guard->why;
 }
 
@@ -116,7 +116,7 @@ static void emit_verdict(struct guard *guard, const struct trust_view *view, uin
     if (is_sound) {
         EMIT(events, node_trusted, .node = guard->uplink->name);
     } else {
-        EMIT(events, node_distrusted, .node = guard->uplink->name, .why = guard_why(guard),
+        EMIT(events, node_distrusted, .node = guard->uplink->name, .why = guard_why(guard, view),
              .ends = view->until != 0, .ends_in = nanos_sub(view->until, now));
     }
 }

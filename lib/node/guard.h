@@ -151,8 +151,9 @@ static inline uint64_t guard_key_stands_until(const struct guard *guard, uint64_
 uint64_t guard_distrust_ms(const struct trust_view *view);
 
 /*
- * Returns why votes do not count; "" when they do. Valid until the next call, or the guard's end.
+ * Returns why votes do not count, by this verdict; "" when they do. Valid until the next call, or
+ * the guard's end.
  */
-const char *guard_why(struct guard *guard);
+const char *guard_why(struct guard *guard, const struct trust_view *view);
 
 #endif

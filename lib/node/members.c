@@ -187,6 +187,8 @@ void members_listen(struct members *members) {
     while ((node = members_take(members, &rest)) != NULL) {
         channel_want(&node->channel, true);
     }
+    /* Trust: the heartbeat that is due next may be too late for a push to count until then. */
+    members_beat(members, MEMBERS_HEARTBEAT, members->needed_at);
     members_measure(members);
 }
 

@@ -208,6 +208,9 @@ static inline void members_await_pushes(struct members *members, uint64_t now) {
 /* Long enough that requests that wait now and then do not connect each time. */
 #define MEMBERS_LINGER (10000 * NANOS_PER_MS)
 
+/* The period of the heartbeat while the nodes keep no channels. */
+#define MEMBERS_HEARTBEAT (1000 * NANOS_PER_MS)
+
 /*
  * Sends a beat to each node that needs one without a command (guard.h) before the next call, which
  * follows within `period` nanoseconds.

@@ -339,6 +339,13 @@ static __attribute__((noinline)) void cast_other(struct operation *operation, st
     notify_owner(operation, decided, outcome->vote);
 }
 
+/* Returns why the grants of the node do not count. */
+static const char *why_untrusted(struct node *node, const struct trust_view *view) {
+    /* Trust: the node is sound again, but may have lost the key since the round began. */
+    return view->fault == TRUST_NO_FAULT ? "it may have lost keys since it was asked"
+                                         : guard_why(&node->guard, view);
+}
+
 static void vote_untrusted(struct operation *operation, struct node *node, struct trust_view view) {
     uint64_t left_ms = guard_distrust_ms(&view);
     struct reply_outcome outcome = {
@@ -346,7 +353,7 @@ static void vote_untrusted(struct operation *operation, struct node *node, struc
         .other_ttl_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX,
         .is_access_denied = view.fault == TRUST_REFUSED && node->guard.trust.is_forbidden,
     };
-    cast_other(operation, node, &outcome, guard_why(&node->guard));
+    cast_other(operation, node, &outcome, why_untrusted(node, &view));
 }
 
 /*
@@ -404,12 +411,13 @@ static __attribute__((noinline)) void void_lost_grants(struct operation *operati
     while ((node = members_take(members, &rest)) != NULL) {
         /* The key was granted before the loss, so it may be another client's by now. */
         if (has_lost(operation, node)) {
+            const struct trust_view view = guard_look(&node->guard);
             /*
              * The vote becomes UNTRUSTED. If no quorum is possible any more, the round ends as NO.
              */
             bool decided = round_void(&operation->round, node->index);
             record_vote(operation, node, decided);
-            record_detail(operation, node->index, guard_why(&node->guard));
+            record_detail(operation, node->index, why_untrusted(node, &view));
             notify_owner(operation, decided, REDLOCK_VOTE_UNTRUSTED);
         }
     }
