@@ -1,17 +1,18 @@
 /*
- * Waiting in the queue: waiters with tickets, a queue of them at each of three nodes, and the
- * pushes of nodes that pass the key on. redlock.pml has the lock without waiting, its renewals and
- * restarts.
+ * Waiting in the queue: two waiters with tickets, a queue of them at each of three nodes, the
+ * pushes of nodes that pass the key on, and the wires between them.
  *
- * There is one process, and each of its steps is atomic, as in redlock.pml; time is relative here
- * too. The worth of a push to the waiter (the expiry that the node pushed, by the upper bound of
- * the difference of the clocks) is counted down from the moment at which the node sends the push,
- * so that a late push is worth less.
+ * There is one process, and each of its steps is atomic: a client acts, a node executes one
+ * command, a fault happens, or one tick of time passes. Time is relative (the rest of a TTL, of a
+ * validity), and a token is reused when nothing in the world remembers it. So ticks, requests and
+ * faults are not counted, and the search covers any number of them.
  *
- * There are two searches. For exclusion, steps come in any order, and a node passes a free key on
- * to any waiter: tickets and entries have no effect. With LIVE the first waiter gets the key, and
- * no tick passes before everything that is due is done; faults end at any moment (`calm`), and then
+ * No tick passes before everything that is due is done. Faults end at any moment (`calm`), and then
  * each waiter must be served.
+ *
+ * Answers and pushes need no messages: they are recorded when the node executes. The worth of a
+ * push (the expiry that the node pushed, by the upper bound of the difference of the clocks) is
+ * counted down from the moment at which the node sends it.
  *
  * README.md explains each switch (-D), what is bounded, and what is left out.
  */
@@ -22,34 +23,22 @@
 #define TTL 3 /* ticks for which a node keeps a requested key */
 #endif
 #ifndef RESERVATION
-#define RESERVATION 2 /* ticks for which a node keeps a key that it passed on */
-#endif
-#ifndef QUEUE
-#define QUEUE 3 /* commands in flight on one wire */
-#endif
-
-#ifndef FREE
-#define FREE 3 /* connections without a command in flight before a client asks again */
+#define RESERVATION 3 /* ticks for which a node keeps a key that it passed on */
 #endif
 
 #define CLIENTS 2
 #define NODES 3
 #define QUORUM 2
+#define QUEUE 3 /* commands in flight on one wire */
 #define DRIFT 1 /* ticks by which a node may be too early, and a clock may be misjudged */
 
 #define VALIDITY (TTL - DRIFT)
-
-#ifdef MUTANT_LOWER_BOUND
-#define PUSHED RESERVATION
-#else
 #define PUSHED (RESERVATION - DRIFT) /* ticks that a push is worth when it is sent */
-#endif
 
 /* ---- tokens: a client's current one, and one that it has given up ---- */
 
 #define CURRENT 0
 #define OLD 1
-#define TOKENS (2 * CLIENTS)
 
 #define token_of(c, o) (1 + 2 * (c) + (o))
 #define owner_of(t) (((t)-1) >> 1)
@@ -87,36 +76,17 @@ byte state[CLIENTS];
 byte worth[CLIENTS];  /* ticks of validity that an answer to the last question gives */
 byte left[CLIENTS];   /* ticks of validity left, by its own clock */
 byte ticket[CLIENTS]; /* the rank of its request, starting at 0 */
-bit due[CLIENTS];     /* LIVE: it has to ask again, or to requeue, before the next tick */
-bit rests[CLIENTS];   /* LIVE: it makes no request before the next tick */
+bit due[CLIENTS];     /* it has to ask again, or to requeue, before the next tick */
+bit rests[CLIENTS];   /* it makes no request before the next tick */
 bit remembers[CLIENTS]; /* something in the world has its old token */
 
-/* A grant or push that is worth nothing any more. With LIVE it still has to be given up. */
-#ifdef LIVE
-#define WORTHLESS 1
-#define IS_LIVE 1
-#else
-#define WORTHLESS 0
-#define IS_LIVE 0
-#endif
-
-/* Nodes that answered the last question with a grant, whether or not the client has seen it. */
+/* Nodes that answered the last question with a grant. */
 bit grants[CLIENTS * NODES];
 #define grant(c, n) grants[(c)*NODES + (n)]
 
-/*
- * A push that is in flight, or was read: 0 none, otherwise 1 + the ticks that it is worth. The
- * client reads pushes at any time, or never, which models a late, doubled or lost push. Those of
- * the old token exist only for a mutant that counts them.
- */
+/* A push: 0 none, otherwise 1 + the ticks that it is worth. */
 byte pushes[CLIENTS * NODES];
 #define push(c, n) pushes[(c)*NODES + (n)]
-#ifdef MUTANT_STALE_PUSH_COUNTS
-byte stale_pushes[CLIENTS * NODES];
-#define stale_push(c, n) stale_pushes[(c)*NODES + (n)]
-#else
-#define stale_push(c, n) 0
-#endif
 
 /* The commands in flight, the oldest first: a connection keeps them in order. */
 byte wires[CLIENTS * NODES * QUEUE];
@@ -142,15 +112,17 @@ byte v;
 
 /* The properties; they are variables so that a violation is reported under their names. */
 bool exclusive = true;
-bool kept = true;
 bool unseen = true;
 
 #define larger(x, y) ((x) > (y) -> (x) : (y))
 #define smaller(x, y) ((x) < (y) -> (x) : (y))
 
-/* The worth of a node's grant to the client: 0 it has granted nothing, otherwise 1 + ticks. */
+/*
+ * The worth of a node's grant to the client: 0 it has granted nothing, otherwise 1 + ticks. A grant
+ * that is worth nothing any more still has to be given up.
+ */
 #define answered(c, n) (grant(c, n) -> 1 + worth[c] : 0)
-#define value(c, n) larger(answered(c, n), larger(push(c, n), stale_push(c, n)))
+#define value(c, n) larger(answered(c, n), push(c, n))
 
 #define granted(c) ((value(c, 0) > 0) + (value(c, 1) > 0) + (value(c, 2) > 0))
 #define valid(c) ((value(c, 0) > 1) + (value(c, 1) > 1) + (value(c, 2) > 1))
@@ -159,49 +131,31 @@ bool unseen = true;
 
 /* ---- what is checked after every step ---- */
 
+/* Two holders at a time would be served easily. */
 #define EXCLUSIVE (!(left[0] > 0 && left[1] > 0))
 
-/* A validity that is not over relies on a quorum of nodes that keep the key at least as long. */
-#define keeps(c, n) (token[n] == token_of(c, CURRENT) && life[n] >= left[c])
-#define KEPT(c) (left[c] == 0 || keeps(c, 0) + keeps(c, 1) + keeps(c, 2) >= QUORUM)
-
-inline check_kept() {
-    kept = KEPT(0) && KEPT(1);
-    assert(kept)
-}
-
-/* Each of these must be reachable, or the properties might hold only because nothing happens. */
+/* Each of these must be reachable, or waiters might be served only because nothing happens. */
 #define pushed(c) ((push(c, 0) > 1) + (push(c, 1) > 1) + (push(c, 2) > 1))
-#define has_old(c) (owns_old(c, 0) || owns_old(c, 1) || owns_old(c, 2))
 #define owns_old(c, n) (token[n] == token_of(c, OLD))
 
-#define HOLDER_1 (left[0] > 0)
-#define HOLDER_2 (left[1] > 0)
-#define PUSHED_QUORUM (pushed(0) >= QUORUM || pushed(1) >= QUORUM)
-#define PUSHED_WHILE_HELD (left[0] > 0 && pushed(1) > 0)
-#define REQUEUED (state[0] == WAITING && has_old(0) && granted(0) > 0)
-#define NEXT_HOLDER (state[0] == HELD && left[0] == 0 && left[1] > 0)
+#define HANDED_OVER (pushed(0) >= QUORUM || pushed(1) >= QUORUM)
 #define SPLIT (calm && is_split(0) && is_split(1))
 #define PASSED_TO_OLD (calm && life[0] == RESERVATION && owns_old(0, 0) && state[0] == WAITING)
 #define SERVED_BY_REQUEUE (pushed(0) >= QUORUM && state[1] == WAITING && remembers[1])
 
 /* ---- the wires ---- */
 
-/* An ask leaves one slot of a wire free, so that what was requested can be given up. */
-#define PLACES(what) (kind_of(what) == ASK -> QUEUE - 1 : QUEUE)
-
-/*
- * Sends a command, unless the wire is full, or the node down. A command already in flight is not
- * sent twice, but its answer counts for the new round.
- */
+/* Sends a command, unless the node is down. A client asks on idle wires, so there is room. */
 inline send(c, n, what) {
     i = 0;
     do
-    :: i < PLACES(what) && wire(c, n, i) != 0 && (wire(c, n, i) | FRESH) != ((what) | FRESH) -> i++
+    :: wire(c, n, i) != 0 ->
+        i++;
+        assert(i < QUEUE)
     :: else -> break
     od;
     if
-    :: i < PLACES(what) && !down[n] -> wire(c, n, i) = what
+    :: !down[n] -> wire(c, n, i) = what
     :: else
     fi
 }
@@ -244,9 +198,7 @@ inline close_round(c) {
     do
     :: n < NODES ->
         grant(c, n) = 0;
-#ifdef LIVE
         push(c, n) = 0; /* it was read before, or is lost */
-#endif
         i = 0;
         do
         :: i < QUEUE ->
@@ -266,7 +218,6 @@ inline close_round(c) {
 #define frees(c, n, m) (token[n] == (kind_of(m) == ASK -> 0 : names(c, m)))
 #define extends(c, n, m) (kind_of(m) == ASK && token[n] == names(c, m))
 
-#ifdef LIVE
 /* The waiters after the node has read the command m of client c, unless it takes the key. */
 #define queue_after(c, n, m)                                                                      \
     (kind_of(m) == ASK -> queue[n] | bit_of(names(c, m)) : queue[n] & ~bit_of(names(c, m)))
@@ -280,28 +231,6 @@ inline close_round(c) {
     (reads(c, n) && frees(c, n, first(c, n)) && inherits(h, queue_after(c, n, first(c, n))))
 #define passes_to_none(c, n)                                                                      \
     (reads(c, n) && !(frees(c, n, first(c, n)) && queue_after(c, n, first(c, n)) != 0))
-#else
-/*
- * Entries are not needed, and the key may be refused to any client, as if another waiter were
- * first.
- */
-#define queue_after(c, n, m) 0
-#define passes(c, n, h)                                                                           \
-    (reads(c, n) && frees(c, n, first(c, n)) && kind_of(first(c, n)) == ASK &&                    \
-     names(c, first(c, n)) == h)
-#define passes_to_none(c, n) reads(c, n)
-#endif
-
-inline pass_to_heir(n) {
-    k = owner_of(heir);
-    token[n] = heir;
-    life[n] = RESERVATION - early;
-    if
-    :: age_of(heir) == CURRENT && state[k] == WAITING -> push(k, n) = 1 + PUSHED
-    :: else
-    fi;
-    printf(" passes the key to token %d, and pushes that", heir)
-}
 
 /* Executes one command, m. */
 inline execute(c, n) {
@@ -324,14 +253,16 @@ inline execute(c, n) {
             token[n] = t;
             life[n] = TTL - early
         :: else ->
-            printf("; it");
-            pass_to_heir(n)
+            k = owner_of(heir);
+            token[n] = heir;
+            life[n] = RESERVATION - early;
+            if
+            :: age_of(heir) == CURRENT && state[k] == WAITING -> push(k, n) = 1 + PUSHED
+            :: else
+            fi;
+            printf("; it passes the key to token %d, and pushes that", heir)
         fi;
-#ifdef LIVE
         queue[n] = (heir == 0 -> queue[n] : queue[n] & ~bit_of(heir))
-#else
-        skip
-#endif
     fi;
     if
     :: early == 1 -> printf("; by its fast clock\n")
@@ -341,13 +272,6 @@ inline execute(c, n) {
     :: v == 1 && is_fresh(m) -> grant(c, n) = 1
     :: else
     fi
-}
-
-/* Gives a free key to a waiter. */
-inline pass(n) {
-    printf("node %c", 'A' + n);
-    pass_to_heir(n);
-    printf("\n")
 }
 
 inline say_executed(c, n) {
@@ -379,9 +303,7 @@ inline ask(c) {
 
 inline start(c) {
     state[c] = WAITING;
-#ifdef LIVE
     set_ticket(c);
-#endif
     ask(c);
     printf("client %d asks, token %d: QUEUE to all\n", c + 1, token_of(c, CURRENT))
 }
@@ -396,9 +318,6 @@ inline rename_at(c, n) {
     token[n] = (token[n] == token_of(c, CURRENT) -> token_of(c, OLD) : token[n]);
     queue[n] = (queue[n] & bit_of(token_of(c, CURRENT)) ->
                 queue[n] & ~bits_of(c) | bit_of(token_of(c, OLD)) : queue[n]);
-#ifdef MUTANT_STALE_PUSH_COUNTS
-    stale_push(c, n) = push(c, n);
-#endif
     push(c, n) = 0;
     i = 0;
     do
@@ -419,14 +338,9 @@ inline rename(c) {
 /* Gives up its grants and its entry for an entry under a new token and the old ticket. */
 inline requeue(c) {
     close_round(c);
-#ifdef MUTANT_SAME_TOKEN
-    send_all(c, LEAVE);
-    ask(c);
-#else
     rename(c);
     ask(c);
     send_all(c, LEAVE + GIVEN_UP);
-#endif
     printf("client %d requeues, token %d now\n", c + 1, token_of(c, CURRENT))
 }
 
@@ -434,11 +348,7 @@ inline requeue(c) {
 #define second(x, y, z) larger(smaller(x, y), smaller(larger(x, y), z))
 
 inline hold(c) {
-#ifdef MUTANT_LONGEST_GRANT
-    v = larger(larger(value(c, 0), value(c, 1)), value(c, 2));
-#else
     v = second(value(c, 0), value(c, 1), value(c, 2));
-#endif
     close_round(c);
     state[c] = HELD;
     left[c] = v - 1;
@@ -453,7 +363,7 @@ inline end(c) {
     state[c] = ENDED;
     left[c] = 0;
     due[c] = 0;
-    rests[c] = IS_LIVE;
+    rests[c] = 1;
     printf("client %d has done with token %d: LEAVE to all\n", c + 1, token_of(c, CURRENT))
 }
 
@@ -497,35 +407,16 @@ inline lose_push(c, n) {
 
 #define less_one(x) x = (x > 0 -> x - 1 : 0)
 
-
-#define less_one_worth(x) x = (x > 2 -> x - 1 : (x > 0 -> WORTHLESS : 0))
-
-#ifdef MUTANT_RESERVATION_FROM_RECEIPT
-#define age_push(x) skip
-#else
-#define age_push(x) less_one_worth(x)
-#endif
-
-/* Answers to a question that was asked too long ago are worth nothing. */
-#ifdef LIVE
-#define forget_grants(c) skip
-#else
-inline forget_grants(c) {
-    if
-    :: worth[c] == 0 -> close_round(c)
-    :: else
-    fi
-}
-#endif
+/* A push that is worth nothing any more stays one. */
+#define less_one_worth(x) x = (x > 2 -> x - 1 : (x > 0 -> 1 : 0))
 
 inline age_client(c) {
     less_one(worth[c]);
-    forget_grants(c);
     less_one(left[c]);
 #ifdef MUTANT_NO_POLL
     due[c] = is_split(c) && state[c] == WAITING;
 #else
-    due[c] = IS_LIVE && state[c] == WAITING;
+    due[c] = state[c] == WAITING;
 #endif
     rests[c] = 0
 }
@@ -539,10 +430,7 @@ inline tick() {
         k = 0;
         do
         :: k < CLIENTS ->
-            age_push(push(k, n));
-#ifdef MUTANT_STALE_PUSH_COUNTS
-            age_push(stale_push(k, n));
-#endif
+            less_one_worth(push(k, n));
             k++
         :: else -> break
         od;
@@ -557,9 +445,9 @@ inline tick() {
 /* ---- after every step ---- */
 
 /*
- * Removes commands that have no effect any more, as in redlock.pml: leaving where the token neither
- * is nor will be. v: a mask of the tokens that the node may have, or in its queue, when it reads
- * the next command.
+ * Removes commands that have no effect any more: leaving where the token neither is nor will be.
+ * Otherwise the worlds that differ only in such commands would be searched one by one. v: a mask of
+ * the tokens that the node may have, or in its queue, when it reads the next command.
  */
 inline tidy_wire(c, n) {
     v = queue[n] | (token[n] != 0 -> bit_of(token[n]) : 0);
@@ -580,19 +468,6 @@ inline tidy_wire(c, n) {
         i++
     :: else -> break
     od
-}
-
-/* A push exists for a waiter only. Its token, once given up, leaves the node in any case. */
-inline tidy_push(c, n) {
-    if
-    :: state[c] != WAITING ->
-        push(c, n) = 0;
-#ifdef MUTANT_STALE_PUSH_COUNTS
-        stale_push(c, n) = 0;
-#endif
-        skip
-    :: else
-    fi
 }
 
 /* Checks whether anything remembers its old token. */
@@ -621,7 +496,6 @@ inline tidy(c) {
     do
     :: n < NODES ->
         tidy_wire(c, n);
-        tidy_push(c, n);
         n++
     :: else -> break
     od;
@@ -636,10 +510,11 @@ inline tidy(c) {
 }
 
 /*
- * As in redlock.pml, worlds that differ only by a permutation are searched as one. With LIVE one
- * client is watched, and the clients keep their names.
+ * The nodes are alike, and no property names one of them: worlds that differ only by a permutation
+ * of the nodes are searched as one, in which they are in ascending order. One client is watched, so
+ * the clients keep their names. With NAMED, for a trace, so do the nodes.
  */
-#if defined(NAMED) || defined(MUTANT_STALE_PUSH_COUNTS)
+#ifdef NAMED
 inline put_all_in_order() {
     skip
 }
@@ -664,14 +539,13 @@ inline compare_client(c, a, b) {
     od
 }
 
-/* Swaps the dealings of client c with node a and those of client d with node b. */
-inline swap_ends(c, a, d, b) {
-    swap(grant(c, a), grant(d, b));
-    swap(push(c, a), push(d, b));
+inline swap_client(c, a, b) {
+    swap(grant(c, a), grant(c, b));
+    swap(push(c, a), push(c, b));
     i = 0;
     do
     :: i < QUEUE ->
-        swap(wire(c, a, i), wire(d, b, i));
+        swap(wire(c, a, i), wire(c, b, i));
         i++
     :: else -> break
     od
@@ -699,7 +573,7 @@ inline put_nodes_in_order(a, b) {
         k = 0;
         do
         :: k < CLIENTS ->
-            swap_ends(k, a, k, b);
+            swap_client(k, a, b);
             k++
         :: else -> break
         od
@@ -707,44 +581,7 @@ inline put_nodes_in_order(a, b) {
     fi
 }
 
-#ifdef LIVE
-inline put_clients_in_order(c, d) {
-    skip
-}
-#else
-#define other(x, c, d) (owner_of(x) == (c) -> (x) + 2 * ((d) - (c)) : \
-                        (owner_of(x) == (d) -> (x) - 2 * ((d) - (c)) : (x)))
-
-inline put_clients_in_order(c, d) {
-    t = 0;
-    compare(state[c], state[d]);
-    compare(left[c], left[d]);
-    compare(worth[c], worth[d]);
-    compare(remembers[c], remembers[d]);
-    if
-    :: t == 2 ->
-        swap(state[c], state[d]);
-        swap(left[c], left[d]);
-        swap(worth[c], worth[d]);
-        swap(remembers[c], remembers[d]);
-        n = 0;
-        do
-        :: n < NODES ->
-            swap_ends(c, n, d, n);
-            token[n] = (token[n] == 0 -> 0 : other(token[n], c, d));
-            v = queue[n] & (bits_of(c) | bits_of(d));
-            queue[n] = queue[n] - v |
-                      (v >> (2 * ((d) - (c)))) & bits_of(c) | (v << (2 * ((d) - (c)))) & bits_of(d);
-            n++
-        :: else -> break
-        od
-    :: else
-    fi
-}
-#endif
-
 inline put_all_in_order() {
-    put_clients_in_order(0, 1);
     put_nodes_in_order(0, 1);
     put_nodes_in_order(1, 2);
     put_nodes_in_order(0, 1)
@@ -769,9 +606,6 @@ inline check() {
 #else
     exclusive = EXCLUSIVE;
     assert(exclusive);
-#ifndef ONLY_EXCLUSIVE
-    check_kept();
-#endif
 #endif
     print_world();
     put_all_in_order();
@@ -797,53 +631,36 @@ inline check() {
 #define HOLD 4
 #define END 5
 #define EXECUTE 6
-#define PASS 7
-#define LOSE_COMMAND 8
-#define LOSE_PUSH 9
-#define LOSE_CHANNEL 10
-#define DIE 11
-#define CALM 12
-#define TICK 13
+#define LOSE_COMMAND 7
+#define LOSE_PUSH 8
+#define LOSE_CHANNEL 9
+#define DIE 10
+#define CALM 11
+#define TICK 12
 
 #define STEP(guard, what, c, n, h, o)                                                             \
     :: d_step { (guard) -> step = what; who = c; at = n; heir = h; early = o }
 
-#define free_wires(c) ((first(c, 0) == 0) + (first(c, 1) == 0) + (first(c, 2) == 0))
-#define may_ask(c) (free_wires(c) >= FREE)
+#define idle_at(c, n) (first(c, n) == 0)
+#define is_idle(c) (idle_at(c, 0) && idle_at(c, 1) && idle_at(c, 2))
 
-#ifdef LIVE
-#define IN_TIME(c) due[c]
-#define MAY_POLL false
-#else
-#define IN_TIME(c) true
-#define MAY_POLL true
-#endif
+/* A client asks again, or requeues, once for each tick. */
+#define has_to_ask(c) (is_idle(c) && state[c] == WAITING && due[c])
 
 #ifdef MUTANT_NO_REQUEUE
 #define requeues(c) false
 #else
-#define requeues(c) (may_ask(c) && state[c] == WAITING && is_split(c) && !remembers[c] && IN_TIME(c))
+#define requeues(c) (has_to_ask(c) && is_split(c) && !remembers[c])
 #endif
 
-/* With LIVE a client asks again, or requeues, once for each tick; otherwise at any time. */
-#define asks_again(c) (may_ask(c) && state[c] == WAITING && (!requeues(c) || MAY_POLL) && IN_TIME(c))
-
-/* Clients other than the watched one may give up at any time. */
-#define ends(c) (state[c] == HELD || (state[c] == WAITING && GIVES_UP(c)))
-
-#ifdef LIVE
-#define GIVES_UP(c) !(calm && c == 0)
-#elif defined(CANCELS)
-#define GIVES_UP(c) true
-#else
-#define GIVES_UP(c) false
-#endif
+/* The client that is not watched may give up at any time. */
+#define ends(c) (state[c] == HELD || (state[c] == WAITING && !(calm && c == 0)))
 
 #define can_hold(c) (state[c] == WAITING && valid(c) >= QUORUM)
 
 #define CLIENT_ACTS(c)                                                                            \
-    STEP(state[c] == IDLE && !rests[c] && may_ask(c), START, c, 0, 0, 0)                          \
-    STEP(asks_again(c), ASK_AGAIN, c, 0, 0, 0)                                                    \
+    STEP(state[c] == IDLE && !rests[c] && is_idle(c), START, c, 0, 0, 0)                          \
+    STEP(has_to_ask(c) && !requeues(c), ASK_AGAIN, c, 0, 0, 0)                                    \
     STEP(requeues(c), REQUEUE, c, 0, 0, 0)                                                        \
     STEP(can_hold(c), HOLD, c, 0, 0, 0)                                                           \
     STEP(ends(c), END, c, 0, 0, 0)
@@ -861,22 +678,9 @@ inline check() {
 #ifdef LOSSES
 #define FAULTS(c, n)                                                                              \
     STEP(reads(c, n) && !calm, LOSE_COMMAND, c, n, 0, 0)                                          \
-    FAULT_OF_PUSH(c, n)
+    STEP(push(c, n) > 0 && !calm, LOSE_PUSH, c, n, 0, 0)
 #else
 #define FAULTS(c, n)
-#endif
-#ifdef LIVE
-#define FAULT_OF_PUSH(c, n) STEP(push(c, n) > 0 && !calm, LOSE_PUSH, c, n, 0, 0)
-#else
-#define FAULT_OF_PUSH(c, n)
-#endif
-
-#ifdef LIVE
-#define GIFT(c, n)
-#else
-#define GIFT(c, n)                                                                                \
-    STEP(token[n] == 0 && state[c] == WAITING, PASS, c, n, token_of(c, CURRENT), 0)               \
-    STEP(token[n] == 0 && state[c] == WAITING, PASS, c, n, token_of(c, CURRENT), 1)
 #endif
 
 #ifdef CHANNELS
@@ -892,21 +696,12 @@ inline check() {
 #define DEATH(c)
 #endif
 
-#define CLIENT_AT(c, n) WIRE(c, n) GIFT(c, n) FAULTS(c, n) CHANNEL(c, n)
+#define CLIENT_AT(c, n) WIRE(c, n) FAULTS(c, n) CHANNEL(c, n)
 
 #define CLIENT(c) CLIENT_ACTS(c) DEATH(c) CLIENT_AT(c, 0) CLIENT_AT(c, 1) CLIENT_AT(c, 2)
 
-#define idle_at(c, n) (first(c, n) == 0)
-#define done(c) (!can_hold(c) && !due[c] && !(state[c] == HELD && left[c] == 0))
-#define quiet(c) (done(c) && idle_at(c, 0) && idle_at(c, 1) && idle_at(c, 2))
-
-#define all_is_done (quiet(0) && quiet(1))
-
-#ifdef LIVE
-#define MAY_TICK all_is_done
-#else
-#define MAY_TICK true
-#endif
+/* A tick passes when all is done that is due. */
+#define is_done(c) (is_idle(c) && !can_hold(c) && !due[c] && !(state[c] == HELD && left[c] == 0))
 
 inline take_step() {
     if
@@ -916,7 +711,6 @@ inline take_step() {
     :: step == HOLD -> hold(who)
     :: step == END -> end(who)
     :: step == EXECUTE -> execute(who, at)
-    :: step == PASS -> pass(at)
     :: step == LOSE_COMMAND -> lose_first(who, at)
     :: step == LOSE_PUSH -> lose_push(who, at)
     :: step == LOSE_CHANNEL -> lose_channel(who, at)
@@ -928,14 +722,7 @@ inline take_step() {
 
 active proctype world() {
     d_step {
-        i = 0;
-        do
-        :: i < CLIENTS ->
-            ticket[i] = i;
-            i++
-        :: else -> break
-        od;
-        i = 0;
+        ticket[1] = 1;
 #ifdef ONE_DOWN
         down[2] = 1
 #endif
@@ -945,10 +732,8 @@ active proctype world() {
         if
         CLIENT(0)
         CLIENT(1)
-#ifdef LIVE
         STEP(!calm, CALM, 0, 0, 0, 0)
-#endif
-        STEP(MAY_TICK, TICK, 0, 0, 0, 0)
+        STEP(is_done(0) && is_done(1), TICK, 0, 0, 0, 0)
         fi;
         d_step {
             take_step();
