@@ -1,4 +1,7 @@
-/* Runs the library's scripts on Lua 5.1, the version in Redis, with redis.call and redis.pcall. */
+/*
+ * Runs the library's scripts on LuaJIT, whose language is that of Redis, Lua 5.1, with redis.call
+ * and redis.pcall.
+ */
 #ifndef REDLOCK_TEST_SCRIPTING_H
 #define REDLOCK_TEST_SCRIPTING_H
 
