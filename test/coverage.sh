@@ -11,8 +11,8 @@
 # branches, all of lib/ 95 % of lines and 90 % of branches.
 #
 # Only branches of an assert do not count, because a failed assertion ends the process. Each test
-# program that was built with the library counts, also the corpora of test/fuzz, but not the
-# simulator's worlds, which reach lines by chance.
+# program that was built with the library counts, also the corpora of test/fuzz, but not torture and
+# the simulator's worlds, which such a build does not have.
 set -eu
 export LC_ALL=C.UTF-8
 

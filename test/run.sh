@@ -14,8 +14,9 @@
 #     --valgrind      run each test under valgrind
 #     --suite NAME    run only this suite: unit, install, integration, memcheck, loops and cpp (of
 #                     integration), sim, worlds (of sim), mutants, model, proof, torture, fuzz,
-#                     chaos, command, mixed (of command), gateway, examples, cases (of examples),
-#                     docs, drawn (worlds). Without --werror builds only what it needs
+#                     chaos, command, gateway, examples, cases (of examples), docs, drawn (worlds),
+#                     optimized (of integration and command: little is gained with sanitizers).
+#                     Builds only what the chosen suites need
 #
 # CC and CXX name the compilers for a new folder. TEST_ARGS is passed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.
@@ -29,7 +30,6 @@ setup='-Dtests=enabled -Dbench=enabled -Dexamples=enabled -Dcpp=enabled -Dgatewa
     -Dsqlite=enabled'
 run=${TEST_ARGS:-}
 all=no
-werror=no
 sanitize=no
 coverage=no
 valgrind='valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
@@ -43,7 +43,6 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     --werror)
-        werror=yes
         setup="$setup --werror"
         ;;
     --sanitize)
@@ -102,17 +101,17 @@ yes,*) setup="$setup -Dmutants=true" ;;
     echo "drawn by the commit: part $part of mutants and torture"
     ;;
 esac
-# With --werror all is built, for its warnings; docs names any program.
 only_needed=no
-case $werror," $run " in
-yes,* | *' --suite docs '*) ;;
-*' --suite '*) only_needed=yes ;;
+case " $run " in
+*' --suite '* | *' --no-suite '*) [ "$targets" != all ] || only_needed=yes ;;
 esac
 # Many tests wait more than they work, so more of them run at once than there are cores.
 export MESON_TESTTHREADS="${MESON_TESTTHREADS:-$(($(nproc) * 3))}"
 export NINJA_STATUS='[%f/%t, %e s] '
 
-# list_needed: prints the files that the tests of the chosen suites need, and those to install
+# list_needed: prints the files that the tests of the chosen suites need, and those to install.
+# Pages name any program, so with suite docs it prints all that is not for tests of other suites
+# alone.
 list_needed() {
     # $run is a list of words.
     # shellcheck disable=SC2086
@@ -120,14 +119,20 @@ list_needed() {
 import json, os, sys
 
 build, words = os.path.realpath(sys.argv[1]), sys.argv[2:]
-suites = {name for option, name in zip(words, words[1:]) if option == "--suite"}
+options = list(zip(words, words[1:]))
+suites = {name for option, name in options if option == "--suite"}
+left_out = {name for option, name in options if option == "--no-suite"}
 known = json.load(sys.stdin)
-needed = set()
+needed, tested = set(), set()
 for test in known["tests"]:
-    if suites & {suite.split(":")[-1] for suite in test["suite"]}:
+    names = {suite.split(":")[-1] for suite in test["suite"]}
+    tested.update(test["depends"])
+    if (not suites or suites & names) and not left_out & names:
         needed.update(test["depends"])
 for target in known["targets"]:
-    if target["id"] in needed or target["installed"]:
+    is_program = target["build_by_default"] and target["type"] != "static library"
+    is_named = "docs" in suites and is_program and target["id"] not in tested
+    if target["id"] in needed or target["installed"] or is_named:
         print(os.path.relpath(target["filename"][0], build))' "$build" $run
 }
 
