@@ -434,6 +434,7 @@ static void draw_distance(struct plan *plan, struct rng *rng) {
     } else if (rng_chance(rng, 400)) {
         draw_own_keys(plan, rng);
     }
+    plan->extends_soon = plan->duration / MS % 4 == 1; /* not drawn, as in plan_draw */
 }
 
 void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) {

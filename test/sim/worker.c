@@ -128,6 +128,9 @@ static uint64_t draw_hold_ms(const struct worker *worker) {
         (plan->has_hung && worker->mode != REDLOCK_READER)) {
         return 50;
     }
+    if (plan->extends_soon) {
+        return plan_round_trip(plan) / MS;
+    }
     return plan->has_long_ttls && !plan->has_hurry && app_chance(app, 600) ? 100 : plan->hold_ms;
 }
 
@@ -147,6 +150,14 @@ static void check_failure(const struct worker *worker, const struct record *reco
         violate(app_world(app), INVARIANT_LIVENESS,
                 "process %u has not got keys %" PRIx32 ", which no other wants: %s",
                 app->process.index, worker->claimed, redlock_explain(lock));
+    }
+}
+
+/* Checks that a failure has an explanation, in which each vote that has a reason gives it. */
+static void check_explanation(const struct app *app, const char *text) {
+    if (text[0] == '\0' || strstr(text, ": (") != NULL) {
+        violate(app_world(app), INVARIANT_CALLBACKS, "a failure without an explanation: \"%s\"",
+                text);
     }
 }
 
@@ -180,9 +191,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         check_failure(worker, record, lock, status);
         record_close(worker->losses);
         check_over(&app->process, lock);
-        if (redlock_explain(lock)[0] == '\0') {
-            violate(app_world(app), INVARIANT_CALLBACKS, "a failure without an explanation");
-        }
+        check_explanation(app, redlock_explain(lock));
         worker_forget_lock(worker);
         worker_act_within(worker, app_think_ms(app));
     }
@@ -482,11 +491,13 @@ static void release(struct worker *worker) {
 static void act_on_held(struct worker *worker) {
     struct app *app = worker->app;
     redlock_validity_ms(worker->lock);
-    if (app->phase != PHASE_FAULTS || app_chance(app, app_is_hurried(app) ? 900 : 450)) {
+    bool has_faults = app->phase == PHASE_FAULTS;
+    bool extends = has_faults && app->plan->extends_soon && app_chance(app, 700);
+    if (!extends && (!has_faults || app_chance(app, app_is_hurried(app) ? 900 : 450))) {
         release(worker);
         return;
     }
-    if (worker->extends == NULL && app_chance(app, app->plan->has_hurry ? 50 : 400)) {
+    if (worker->extends == NULL && (extends || app_chance(app, app->plan->has_hurry ? 50 : 400))) {
         extend(worker);
     }
     if (worker->lock != NULL) { /* the extension may have lost the lock, but does not call back */
