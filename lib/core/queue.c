@@ -111,19 +111,6 @@ static bool is_held(const struct lease *lease, const struct round *round, uint64
     return round->pushed == 0 && now < nanos_add(lease->begun_at, nanos_from_ms(ms));
 }
 
-static void plan_requeue(struct lease *lease, const struct round *round, uint64_t now) {
-    bool is_offered = round->permits != NULL && round->permits->offered != 0;
-    /* Grants without a quorum: another waiter may have the rest, and wait for these. */
-    bool is_split = is_offered || round_voters(round, REDLOCK_VOTE_GRANTED) != 0;
-    if (is_split) {
-        /* Beside a holder they come from nodes that lack its key: nobody waits for them. */
-        uint64_t delay = is_held(lease, round, now)
-                             ? REQUEUE_BESIDE_HOLDER * lease->terms->reservation
-                             : requeue_delay(lease, now);
-        lease->trying.requeue_at = nanos_min(lease->trying.requeue_at, nanos_add(now, delay));
-    }
-}
-
 /* Returns the instant from which nodes that have not answered may be late. */
 static uint64_t late_at(const struct round *round) {
     return round->silent != 0 ? round->late_at : NANOS_NEVER;
@@ -134,6 +121,21 @@ static bool may_complete(const struct round *round, uint64_t now) {
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
     return now < round->usable_until && late_at(round) != NANOS_NEVER &&
            round_has_quorum(round, granted | round->silent);
+}
+
+static void plan_requeue(struct lease *lease, const struct round *round, uint64_t now) {
+    bool is_offered = round->permits != NULL && round->permits->offered != 0;
+    /* Grants without a quorum: another waiter may have the rest, and wait for these. */
+    bool is_split = is_offered || round_voters(round, REDLOCK_VOTE_GRANTED) != 0;
+    /* Not yet: nobody has denied, and nodes that are not late may complete the quorum. */
+    is_split &= is_offered || round_deniers(round) != 0 || !may_complete(round, now);
+    if (is_split) {
+        /* Beside a holder they come from nodes that lack its key: nobody waits for them. */
+        uint64_t delay = is_held(lease, round, now)
+                             ? REQUEUE_BESIDE_HOLDER * lease->terms->reservation
+                             : requeue_delay(lease, now);
+        lease->trying.requeue_at = nanos_min(lease->trying.requeue_at, nanos_add(now, delay));
+    }
 }
 
 static void set_timer(struct lease *lease, const struct round *round) {
@@ -318,6 +320,7 @@ void queue_woken(struct lease *lease, struct round *round, const struct round_si
     if (now >= late_at(round)) {
         round_expire(round, silence->late, now);
         round->late_at = silence->next;
+        plan_requeue(lease, round, now);
     }
     /* The last try began in time: as in an ACQUIRE, nodes that are not late may complete it. */
     if (now >= lease->trying.give_up_at && may_complete(round, now)) {

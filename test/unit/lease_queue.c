@@ -129,6 +129,11 @@ static const struct run runs[] = {
                  {DENY, .nodes = 0x1e, .state = LEASE_QUEUED, WAKES_IN(41, 41)}},
     },
     {
+        /* Unreachable nodes answer at once: that is no split, as long as others may complete. */
+        .name = "a grant beside dead nodes waits for the others",
+        .rows = {{.event = VOTES, .votes = "GUU", .state = LEASE_QUEUED, WAKES_IN(50, 50)}},
+    },
+    {
         .name = "a poll comes when the holder has expired",
         .rows = {{DENY, .nodes = NODE(0), .ms = 100},
                  {DENY, .nodes = NODE(1), .ms = 200},
