@@ -163,8 +163,8 @@ typedef void redlock_cb(redlock_lock *lock, redlock_status status, void *arg);
  *   REDLOCK_ECANCELED, REDLOCK_ECLOSED, REDLOCK_ENOMEM
  * Unless the status is REDLOCK_OK, the handle ends with the callback.
  *
- * With wait_ms, the last try begins within wait_ms of the call, and the callback comes at most two
- * node_timeout_ms later; for a fenced lock, one more each time that counters are raised.
+ * With wait_ms, the last try begins within wait_ms of the call, and ends at most two
+ * node_timeout_ms later, one more for each raising of counters, if the loop keeps up.
  */
 REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client *client,
                                               const redlock_request *request,
