@@ -181,9 +181,10 @@ def its_health_is_that_of_a_quorum():
     until(lambda: ask(gateway, "GET", "/healthz").json == {"status": "ok"}, "it grants locks")
     masters.order("kill", 0)
     masters.order("kill", 1)
-    until(lambda: gateway.ask("GET", "/healthz").status == 503, "it grants no locks")
-    problem = refused(gateway, "GET", "/healthz", None, 503, "no-quorum")
-    assert problem["detail"] == "1 of 3 masters grant locks, 2 are needed.", problem
+    # It was healthy with two masters; the third may not be connected yet.
+    detail = "1 of 3 masters grant locks, 2 are needed."
+    until(lambda: gateway.ask("GET", "/healthz").json.get("detail") == detail, detail)
+    refused(gateway, "GET", "/healthz", None, 503, "no-quorum")
     assert gateway.ask("HEAD", "/healthz").status == 503
     masters.order("restart", 0)
     until(lambda: ask(gateway, "GET", "/healthz").status == 200, "it grants locks again")

@@ -11,6 +11,7 @@
 #include "master_data.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 #define KEY "orders:42"
 #define PROCESSES 4
@@ -109,8 +110,14 @@ static void each_process_gets_the_lock_and_none_while_another_has_it(void **stat
             assert_int_equal(arena->turns[i][j], arena->wanted);
         }
     }
-    /* The clients did contend: most turns began with a key that was passed on. */
-    assert_true(executed(f, 0, "publish") > PROCESSES * CLIENTS * arena->wanted / 2);
+    /* The clients did contend: most turns began with a key that most masters passed on. */
+    size_t passing = 0;
+    for (size_t i = 0; i < masters_count(f->masters); i++) {
+        size_t published = executed(f, i, "publish");
+        fprintf(stderr, "# master %zu has published %zu times\n", i, published);
+        passing += published > PROCESSES * CLIENTS * arena->wanted / 2;
+    }
+    assert_in_range(passing, masters_count(f->masters) / 2 + 1, masters_count(f->masters));
     wait_for_the_end(f, arena);
 }
 
