@@ -158,10 +158,13 @@ void check_granted(struct checker *checker, const struct event_base *process, un
             *until = doubts[i]->over_at;
         }
     }
+}
+
+void check_role(struct checker *checker, unsigned server, uint32_t token, uint64_t granted_at) {
     uint64_t replica_from = checker->replica_from[server];
     /* Trust: a replica's grant may not count once every client knows the role. */
     bool by_replica = replica_from != 0 && granted_at >= replica_from;
-    uint32_t *by_replicas = &checker->tokens[effect->token].by_replicas;
+    uint32_t *by_replicas = &checker->tokens[token].by_replicas;
     *by_replicas = (*by_replicas & ~(UINT32_C(1) << server)) | (uint32_t)by_replica << server;
 }
 

@@ -100,6 +100,7 @@ void check_delivered(struct link *link, const struct answer *answer, uint64_t se
          * for.
          */
         if (is_grant || effect->was_kept) {
+            check_role(checker, server, effect->token, answer->at);
             check_freshness(checker, process, server, effect->token, link->number);
             /*
              * A key set by the same try at the same server, under a duplicate's name, is promised
@@ -130,6 +131,7 @@ void check_pushed(struct event_base *process, unsigned server, const char *text,
             .token = number, .key = key, .doubtful_until = pushed->doubtful_until};
         checker->waiting.pushed++;
         check_granted(checker, process, server, &effect, pushed->at);
+        check_role(checker, server, number, pushed->at);
         check_freshness(checker, process, server, number, 0); /* a push */
         record_promise(checker, number, key, server, tempo_read(&process->clock, pushed->until));
     } while (push_next_key(&push));

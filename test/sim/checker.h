@@ -219,6 +219,12 @@ uint64_t check_doubtful_until(const struct checker *checker, unsigned server, un
 void check_granted(struct checker *checker, const struct event_base *process, unsigned server,
                    const struct effect *effect, uint64_t granted_at);
 
+/*
+ * Records whether the server was known to be a replica when it granted at `granted_at`: its latest
+ * grant to the token counts, for the role may have changed since the key was set.
+ */
+void check_role(struct checker *checker, unsigned server, uint32_t token, uint64_t granted_at);
+
 /* Decides by its grants whether a hold is excused. */
 void check_excuse(const struct checker *checker, struct hold *hold);
 
