@@ -34,9 +34,10 @@ static void complain(const redlock_error *error) {
     fprintf(stderr, "redlock-bench: %s\n", naming_by_options(error->message));
 }
 
-redlock_options client_options(size_t locks, uint64_t ttl_ms) {
+redlock_options client_options(size_t locks, uint64_t ttl_ms, uint64_t node_timeout_ms) {
     redlock_options options = REDLOCK_OPTIONS_INIT;
 
+    options.node_timeout_ms = node_timeout_ms;
     if (locks > options.max_commands / COMMANDS_PER_LOCK) {
         options.max_commands = (uint32_t)(locks * COMMANDS_PER_LOCK);
         options.max_bytes = locks * COMMANDS_PER_LOCK * COMMAND_BYTES;

@@ -23,8 +23,11 @@ redlock_client *client_create_on(redlock_loop *loop, struct event_base *base,
 redlock_mt *client_create_shared(const char *const *nodes, size_t node_count,
                                  redlock_options options);
 
-/* Returns options under which so many locks with this TTL are never limited. */
-redlock_options client_options(size_t locks, uint64_t ttl_ms);
+/*
+ * Returns options under which so many locks with this TTL are never limited; node_timeout_ms is
+ * that of the options.
+ */
+redlock_options client_options(size_t locks, uint64_t ttl_ms, uint64_t node_timeout_ms);
 
 /*
  * Returns whether all nodes are connected. If not, writes to `complaints` which are not, and why.

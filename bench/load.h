@@ -24,8 +24,9 @@ struct load_settings {
     size_t node_count;
     size_t slot_count; /* number of concurrent locks */
     uint64_t ttl_ms;
-    const struct keys *keys; /* NULL: each slot has a key of its own */
-    size_t first_slot;       /* number of the first slot among those of all threads */
+    uint64_t node_timeout_ms; /* of the library; 0: it follows the answers of each node */
+    const struct keys *keys;  /* NULL: each slot has a key of its own */
+    size_t first_slot;        /* number of the first slot among those of all threads */
     bool fenced;
     redlock_mode mode;
     struct cycles *cycles;

@@ -105,6 +105,7 @@ static int cycle_and_report(struct event_base *base, const struct options *optio
         .cycles = options->cycles,
         .duration_s = options->duration_s,
         .ttl_ms = options->ttl_ms,
+        .node_timeout_ms = options->node_timeout_ms,
         .fenced = options->fenced,
         .mode = options->mode,
         .loop = options->loop,
@@ -116,9 +117,10 @@ static int cycle_and_report(struct event_base *base, const struct options *optio
 
     if (options->shares_client) {
         settings.blocks = options->blocking > 0;
-        settings.mt = client_create_shared(
-            nodes->uris, nodes->count,
-            client_options(options->threads * options->in_flight, options->ttl_ms));
+        settings.mt =
+            client_create_shared(nodes->uris, nodes->count,
+                                 client_options(options->threads * options->in_flight,
+                                                options->ttl_ms, options->node_timeout_ms));
         if (settings.mt == NULL) {
             return EXIT_FAILURE;
         }

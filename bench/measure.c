@@ -226,6 +226,7 @@ static struct load *create_load(struct measure *measure) {
         .slot_count = settings->in_flight,
         .first_slot = settings->thread * settings->in_flight,
         .ttl_ms = settings->ttl_ms,
+        .node_timeout_ms = settings->node_timeout_ms,
         .keys = settings->keys,
         .fenced = settings->fenced,
         .mode = settings->mode,

@@ -33,6 +33,7 @@ struct measure_settings {
     double rate;      /* cycles due per second; 0: closed loop. See cycles.h */
     uint64_t hold_us; /* time to hold each lock */
     uint64_t ttl_ms;
+    uint64_t node_timeout_ms; /* of the library; 0: it follows the answers of each node */
     bool fenced;
     redlock_mode mode;
     const struct outer_kind *loop; /* NULL: libevent */

@@ -73,7 +73,7 @@ void options_check_uses(const struct options *options) {
         {"--keys with a distribution", options->spread_text != NULL, CYCLES},
         {"--hold-us", options->is_hold_given, CYCLES | CONTEND},
         {"--poll", options->poll, CONTEND},
-        {"--node-timeout", options->node_timeout_ms > 0, CONTEND},
+        {"--node-timeout", options->node_timeout_ms > 0, CYCLES | CONTEND},
         {"--fenced", options->fenced, CYCLES | HELD | CONTEND | MIXED},
         {"--mixed", options->mixed > 0, MIXED},
         {"--fleet", options->fleet > 0, FLEET},
@@ -150,6 +150,7 @@ static void check_plain(const struct options *options, const char *option) {
 static void check_cycles(const struct options *options) {
     if (options->load != LOAD_REDLOCK) {
         check_plain(options, "--floor");
+        refuse_both("--node-timeout", "--floor", options->node_timeout_ms > 0);
     }
     if (options->loop != NULL) { /* the benchmark's own timers are too coarse beside it */
         refuse_both("--rate", "--loop", options->rate > 0);

@@ -41,9 +41,9 @@ static struct load *create(const struct load_settings *settings) {
     }
 
     load->prefix_length = (size_t)(strrchr(load->slots[0].key, ':') + 1 - load->slots[0].key);
-    load->client =
-        client_create_on(settings->loop, settings->base, settings->nodes, settings->node_count,
-                         client_options(settings->slot_count, settings->ttl_ms));
+    load->client = client_create_on(
+        settings->loop, settings->base, settings->nodes, settings->node_count,
+        client_options(settings->slot_count, settings->ttl_ms, settings->node_timeout_ms));
     if (load->client == NULL) {
         free(load);
         return NULL;

@@ -86,22 +86,30 @@ static json_t *with_delays(json_t *settings, const struct options *options) {
                                      delays->late_percent, "late_ms", delays->late_ms));
 }
 
+/* Adds the time that a master has to answer, unless it follows the answers. */
+static json_t *with_node_timeout(json_t *settings, uint64_t ms) {
+    return ms == 0 ? settings
+                   : merge(settings, json_pack("{s:I}", "node_timeout_ms", (json_int_t)ms));
+}
+
 static json_t *cycles_setting_to_json(const char *kind, const struct options *options,
                                       const struct measure_settings *settings) {
     static const char *const modes[] = {[REDLOCK_EXCLUSIVE] = "exclusive",
                                         [REDLOCK_READER] = "reader",
                                         [REDLOCK_WRITER] = "writer"};
+    json_t *object =
+        json_pack("{s:s, s:I, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:b, s:s, s:s}", "kind", kind,
+                  "nodes", (json_int_t)settings->node_count, "null_masters", options->null_masters,
+                  "in_flight", (json_int_t)settings->in_flight, "threads",
+                  (json_int_t)options->threads, "rate", (json_int_t)options->rate, "keys",
+                  options->spread_text != NULL ? options->spread_text : "unique", "hold_us",
+                  (json_int_t)settings->hold_us, "ttl_ms", (json_int_t)settings->ttl_ms, "fenced",
+                  settings->fenced, "mode", modes[settings->mode], "loop",
+                  options->shares_client  ? "mt"
+                  : options->loop != NULL ? options->loop->name
+                                          : "libevent");
 
-    return json_pack("{s:s, s:I, s:b, s:I, s:I, s:I, s:s, s:I, s:I, s:b, s:s, s:s}", "kind", kind,
-                     "nodes", (json_int_t)settings->node_count, "null_masters",
-                     options->null_masters, "in_flight", (json_int_t)settings->in_flight, "threads",
-                     (json_int_t)options->threads, "rate", (json_int_t)options->rate, "keys",
-                     options->spread_text != NULL ? options->spread_text : "unique", "hold_us",
-                     (json_int_t)settings->hold_us, "ttl_ms", (json_int_t)settings->ttl_ms,
-                     "fenced", settings->fenced, "mode", modes[settings->mode], "loop",
-                     options->shares_client  ? "mt"
-                     : options->loop != NULL ? options->loop->name
-                                             : "libevent");
+    return with_node_timeout(object, settings->node_timeout_ms);
 }
 
 /* Returns the number of failures for each status that occurred. */
@@ -183,11 +191,7 @@ static json_t *contest_to_json(const struct contend_settings *settings) {
         (json_int_t)settings->hold_us, "fenced", settings->fenced, "poll", settings->polls,
         "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s", settings->duration_s);
 
-    if (settings->node_timeout_ms > 0) {
-        object = merge(
-            object, json_pack("{s:I}", "node_timeout_ms", (json_int_t)settings->node_timeout_ms));
-    }
-    return object;
+    return with_node_timeout(object, settings->node_timeout_ms);
 }
 
 static json_t *contend_to_json(const struct contend_settings *settings,

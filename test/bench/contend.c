@@ -345,7 +345,7 @@ static void test_options_that_do_not_go_together_are_named(void **state) {
         {"--spawn 3 --clients 4", "--clients goes with --contend alone"},
         {"--spawn 3 --processes 4", "--processes goes with --contend alone"},
         {"--spawn 3 --keys 4", "--keys K goes with --contend alone"},
-        {"--spawn 3 --node-timeout 1000", "--node-timeout goes with --contend alone"},
+        {"--spawn 3 --held 10 --node-timeout 1000", "--node-timeout does not go with --held"},
         {"--spawn 3 --contend --node-timeout 60001",
          "--node-timeout: \"60001\" is not a number from 1 to 60000"},
         {"--spawn 3 --contend --keys zipf:4",
