@@ -18,7 +18,7 @@ struct script_server {
     struct store store;
     uint64_t now_ms;
     unsigned pushes;
-    char last_push[160];
+    char first_push[160], last_push[160];
 };
 
 void script_server_start(struct script_server *server);

@@ -19,6 +19,7 @@
 #define VALUE(digit) digit "000000000000000000000000000000000000000"
 #define HOLDER VALUE("a")
 #define OPENER "0000000000000000000000000000000000000001" /* its release opens the queue */
+#define PASSER "00000000000000000000000000000000000000ff" /* its release does not */
 #define WRITER VALUE("b")
 #define READER VALUE("c")
 #define ASKER VALUE("d")
@@ -55,6 +56,35 @@ static bool is_admitted(struct script_server *server, const char *ticket) {
 }
 
 /* ---- tests ---- */
+
+/*
+ * A waiter whose counter is out of range cannot get the key that comes free: it is notified to ask
+ * again at once, and learns the reason. The next one gets the key.
+ */
+static void test_a_waiter_with_a_used_up_counter_asks_again(void **state) {
+    (void)state;
+    static const char forms[] = {'n', 'v', 'g'};
+    for (size_t i = 0; i < sizeof(forms); i++) {
+        struct script_server server;
+        char entry[160];
+        script_server_start(&server);
+        RUN(&server, "SET", KEY, PASSER, "PX", TTL);
+        RUN(&server, "SET", KEY COUNTER_SUFFIX, "9007199254740990");
+        snprintf(entry, sizeof(entry), WRITER " " CHANNEL " 1000 %c 0%s", forms[i],
+                 forms[i] == 'g' ? " 1:" KEY : "");
+        RUN(&server, "ZADD", KEY QUEUE_SUFFIX, "1", entry);
+        put(&server, 2, CHANNEL, '0');
+        RUN(&server, "SET", WAITING_KEY, "1");
+        RUN(&server, "ZADD", QUEUES_KEY, "1", KEY);
+        struct reply reply = CALL(&server, SCRIPT_RELEASE, "1", KEY, PASSER);
+        assert_string_equal(reply.text, "y");
+        assert_int_equal(server.pushes, 2);
+        assert_int_equal(strncmp(server.first_push, "0000 ", 5), 0);
+        assert_non_null(strstr(server.first_push, " 0 " WRITER " " KEY));
+        assert_int_not_equal(strncmp(server.last_push, "0000 ", 5), 0); /* the next has the key */
+        store_finish(&server.store);
+    }
+}
 
 /*
  * The more are ahead, the less often a waiter asks. The dead, which do not ask, count only among
@@ -174,6 +204,7 @@ static void test_a_release_opens_the_queue_for_a_while(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_waiter_with_a_used_up_counter_asks_again),
         cmocka_unit_test(test_of_many_ahead_those_that_listen_count),
         cmocka_unit_test(test_the_dead_give_a_waiter_that_hangs_no_more_time),
         cmocka_unit_test(test_calls_that_go_on_remove_the_dead_ahead_of_a_reader),

@@ -95,6 +95,7 @@ local function serve(key, entry, ticket, clock, shared)
     count = admit(key, value, till, instant, shared)
   else
     count = give(key, value, till, form, idle, ticket)
+    if count == false then ask_again(key, value, channel, clock) end
   end
   local heard = count and push(key, value, channel, till, clock, count)
   -- A share that its reader did not hear of would block writers until it expires.

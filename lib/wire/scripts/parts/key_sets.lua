@@ -154,7 +154,10 @@ local function key_set()
     local keys = keys_in(names)
     local count = number_of(keys, form, ticket)
     if count == nil then return false end
-    if not count then return remove(key, entry) and 'next' end
+    if not count then
+      ask_again(key, value, channel, clock)
+      return remove(key, entry) and 'next'
+    end
     local other, is_forbidden = obstacle(keys, key, caller, entry, ticket)
     if is_forbidden then return false end
     if other then return move(key, caller, entry, ticket, other, reservation, clock) end

@@ -1,5 +1,5 @@
 -- Wait queues: their entries, and notifications to waiters. Defines may_handle, more, queue_of,
--- parts_of, open_ms, opening, remove, first_of, digits, is_deaf, push, announce; list_queue, relist;
+-- parts_of, open_ms, opening, remove, first_of, digits, is_deaf, push, ask_again, announce; list_queue, relist;
 -- leave; my_channel, lacks_right, refusal_of, listening, make_entry, with_entry.
 --
 -- The sorted set "<key>@QUEUE_SUFFIX@" has one member for each waiter, its entry: "<value>
@@ -117,6 +117,12 @@ local function is_overdue(key, record, value, ms, clock)
   local due = string.format('told %.0f %s', most, value)
   redis.pcall('zadd', queue_of(key), 0, due)
   return false
+end
+
+-- Has a waiter that cannot get the key, because the counter is out of range, ask again now: the
+-- answer says why. It is notified as in announce.
+local function ask_again(key, value, channel, clock)
+  push(key, value, channel, 0, clock, 0)
 end
 
 -- Notifies the first waiter to ask again after some ms, by a message with an expiry of 0 and the
