@@ -15,6 +15,7 @@ static uint64_t usable_until(const struct lease *lease, uint64_t now) {
 
 void acquire_ask(struct lease *lease, uint64_t now, struct lease_update *update) {
     lease_set_state(lease, LEASE_ACQUIRING);
+    lease->has_new_token = false;
     change_round_sent(lease, now, 0);
     lease->trying.poll_at = NANOS_NEVER;
     /* A quorum that comes after the validity has ended is useless: do not wait for it. */

@@ -286,7 +286,7 @@ void lease_has_room(struct lease *lease, uint32_t nodes, uint64_t now,
 
 /* ---- the application ---- */
 
-redlock_status lease_cancel(struct lease *lease, const struct round *round, uint64_t now,
+redlock_status lease_cancel(struct lease *lease, struct round *round, uint64_t now,
                             struct lease_update *update) {
     *update = (struct lease_update){0};
     if (!lease_is_acquiring(lease)) {
@@ -296,6 +296,9 @@ redlock_status lease_cancel(struct lease *lease, const struct round *round, uint
     /* Redlock step 5, for a try whose votes may still come. */
     if (is_trying && round != NULL) {
         update->undo = lease->may_hold | lease->trying.may_queue | round_possible_holders(round);
+        if (lease->has_new_token && round->verdict == ROUND_OPEN) {
+            round_withdraw_denials(round);
+        }
     } else if (lease->state == LEASE_RAISING ||
                (lease->state == LEASE_DIAGNOSING && round->kind != ROUND_DIAGNOSE)) {
         update->undo = lease->may_hold; /* the DIAGNOSE could not be sent: `round` is the try's */
@@ -335,7 +338,7 @@ redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_upd
     return REDLOCK_OK;
 }
 
-void lease_close(struct lease *lease, const struct round *round, uint64_t now,
+void lease_close(struct lease *lease, struct round *round, uint64_t now,
                  struct lease_update *update) {
     if (lease_is_acquiring(lease)) {
         lease_cancel(lease, round, now, update);

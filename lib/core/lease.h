@@ -130,14 +130,14 @@ void lease_out_of_memory(struct lease *lease, uint64_t now, struct lease_update 
  * Calls of the application. Each returns REDLOCK_OK, or the status with which to refuse the call; a
  * refused call changes nothing. `round` is the lease's latest round, or NULL.
  */
-redlock_status lease_cancel(struct lease *lease, const struct round *round, uint64_t now,
+redlock_status lease_cancel(struct lease *lease, struct round *round, uint64_t now,
                             struct lease_update *update);
 redlock_status lease_extend(struct lease *lease, struct round *round, uint64_t ttl, uint64_t now,
                             struct lease_update *update);
 redlock_status lease_release(struct lease *lease, uint64_t now, struct lease_update *update);
 
 /* Ends whatever is under way, and releases a held lock, because the client is closing. */
-void lease_close(struct lease *lease, const struct round *round, uint64_t now,
+void lease_close(struct lease *lease, struct round *round, uint64_t now,
                  struct lease_update *update);
 
 /*

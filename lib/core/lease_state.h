@@ -145,6 +145,7 @@ struct lease {
     bool renews : 1;           /* a renewal is planned, at wake_at unless the loss comes first */
     bool is_unrenewed : 1;     /* the last renewal failed, or has been under way for long */
     bool may_have_changed : 1; /* the key may have changed at a node since asked_at */
+    bool has_new_token : 1;    /* the latest ask is a requeue: the old token is released after it */
 };
 
 /* The mask of the states that may follow each state. */

@@ -4,6 +4,7 @@
 #include "core/backoff.h"
 #include "core/change.h"
 #include "core/permits.h"
+#include "core/tries.h"
 
 /*
  * The shortest time between two polls, in eighths of a reservation. A poll takes a heartbeat along,
@@ -176,6 +177,7 @@ static void change_permit(struct lease *lease, const struct round *round, uint32
     lease->permit = (uint8_t)permit;
     lease->permit_retries++;
     acquire_try(lease, now, update);
+    lease->has_new_token = true;
     lease->trying.may_queue = entries;
 }
 
@@ -308,6 +310,22 @@ static void requeue(struct lease *lease, const struct round *round, uint64_t now
     note_holder(lease, round, now);
     lease->trying.requeues++;
     acquire_try(lease, now, update);
+    lease->has_new_token = true;
+}
+
+/*
+ * Ends the wait. A node that has granted the key to the token of before a requeue denies it to the
+ * new one until the release that follows arrives. So after a requeue a denial is taken back, until
+ * the DIAGNOSE, which comes after that release, confirms it.
+ */
+static void end_wait(struct lease *lease, struct round *round, uint64_t now,
+                     struct lease_update *update) {
+    lease->may_hold |= round_possible_holders(round) | lease->trying.may_queue;
+    acquire_give_up(lease, round, now, update);
+    if (lease->has_new_token) {
+        round_withdraw_denials(round);
+        lease->failure = (int8_t)tries_failure(round);
+    }
 }
 
 void queue_woken(struct lease *lease, struct round *round, const struct round_silence *silence,
@@ -329,8 +347,7 @@ void queue_woken(struct lease *lease, struct round *round, const struct round_si
     }
     /* The end of the wait comes before everything else that is due. */
     if (now >= lease->trying.give_up_at) {
-        lease->may_hold |= round_possible_holders(round) | lease->trying.may_queue;
-        acquire_give_up(lease, round, now, update);
+        end_wait(lease, round, now, update);
     } else if (now >= lease->trying.requeue_at) {
         requeue(lease, round, now, update);
     } else if (now >= lease->trying.poll_at) {

@@ -205,6 +205,13 @@ void round_withdraw(struct round *round, uint32_t node) {
     round->votes[node] = REDLOCK_VOTE_NONE;
 }
 
+void round_withdraw_denials(struct round *round) {
+    uint32_t denials = round_voters(round, REDLOCK_VOTE_DENIED);
+    for (; denials != 0; denials &= denials - 1) {
+        round_withdraw(round, (uint32_t)__builtin_ctz(denials));
+    }
+}
+
 bool round_push(struct round *round, uint32_t node, uint64_t fence, uint64_t until) {
     assert(round_awaits_push(round, node));
     round->silent &= ~(UINT32_C(1) << node);

@@ -144,6 +144,9 @@ static inline void round_record_changed(struct round *round, uint32_t node) {
 /* Takes back the vote of a node from which a push is awaited: the push casts another. */
 void round_withdraw(struct round *round, uint32_t node);
 
+/* Takes back each DENIED of an open QUEUE, which may be about the client's own earlier token. */
+void round_withdraw_denials(struct round *round);
+
 /*
  * Records a grant that was pushed by a node from which a push is awaited, with the value of the
  * lock's counter there (0: none) and the instant until which the node is certain to keep the key.

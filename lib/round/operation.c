@@ -318,6 +318,13 @@ static inline void cast_grant(struct operation *operation, struct node *node, ui
     notify_owner(operation, decided, REDLOCK_VOTE_GRANTED);
 }
 
+/* Casts a denial of a DIAGNOSE in the failed try, which has taken back that of the node. */
+static void confirm_denial(struct operation *tried, const struct node *node, redlock_vote vote) {
+    if (vote == REDLOCK_VOTE_DENIED && (tried->round.silent & node_bit(node))) {
+        round_vote(&tried->round, node->index, vote, 0);
+    }
+}
+
 static __attribute__((noinline)) void cast_other(struct operation *operation, struct node *node,
                                                  const struct reply_outcome *outcome,
                                                  const char *detail) {
@@ -328,6 +335,9 @@ static __attribute__((noinline)) void cast_other(struct operation *operation, st
     }
     bool decided = round_vote(&operation->round, node->index, outcome->vote, outcome->other_ttl_ms);
     record_vote(operation, node, decided);
+    if (operation->tried != NULL) {
+        confirm_denial(operation->tried, node, outcome->vote);
+    }
     if (detail != NULL && detail[0] != '\0') {
         record_detail(operation, node->index, detail);
     }

@@ -326,6 +326,26 @@ static void a_silent_minority_delays_nobody(void **state) {
     wait_queue_empty(f, KEY);
 }
 
+/*
+ * Two of five masters lack the holder's key, so that a waiter gets it there, gives it up and
+ * requeues, over and over. At the end of its wait it asks the others once more, and they deny.
+ */
+static void a_holder_is_confirmed_after_a_requeue(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+    size_t before;
+
+    request.wait_ms = LONG_TTL_MS;
+    rival_takes(f, 2, FIVE, KEY, 10 * LONG_TTL_MS);
+    before = executed(f, 4, "evalsha");
+    struct call *call = begin_acquire(f, client, &request);
+    wait_executed(f, 4, "evalsha", before + 3);
+    pass_time(request.wait_ms);
+    assert_int_equal(await(f, call), REDLOCK_EHELD);
+    assert_explained(call, "3 held by another");
+}
+
 /* ---------------------------------------------------------------------- pushes that do not count
  */
 
@@ -427,6 +447,7 @@ int main(void) {
         ON_FIVE_MASTERS(full_masters_pass_the_key_on),
         ON_FIVE_MASTERS(the_masters_with_room_are_enough),
         ON_FIVE_MASTERS(a_silent_minority_delays_nobody),
+        ON_FIVE_MASTERS(a_holder_is_confirmed_after_a_requeue),
         ON_FIVE_MASTERS(a_push_with_an_absurd_counter_is_an_error),
         ON_FIVE_MASTERS(a_push_of_a_young_master_is_untrusted),
     };

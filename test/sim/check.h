@@ -74,7 +74,8 @@ struct doubt {
 /* The requests for a key that are pending, or have the lock. */
 struct claim {
     unsigned open;
-    uint64_t user; /* the worker, and its client, that claimed the key last */
+    unsigned requests; /* number of requests so far, and of foreign clients that had the key */
+    uint64_t user;     /* the worker, and its client, that claimed the key last */
     /* instants until which releases of this user, and of others, may be in flight */
     uint64_t until, others_until;
     uint64_t contended_at; /* start of the latest request that had a contender */
@@ -429,6 +430,10 @@ void check_notified(struct event_base *process, const redlock_lock *lock);
 /* Record that a worker requests a lock of these keys, and that it wants them no longer. */
 void check_claims(const struct event_base *process, unsigned worker, uint32_t keys);
 void check_claims_end(const struct event_base *process, unsigned worker, uint32_t keys);
+/* Records that a foreign client has set a key. */
+void check_taken(struct checker *checker, unsigned key);
+/* Returns whether nobody but the latest request has ever wanted any of the keys. */
+bool check_is_first(const struct event_base *process, uint32_t keys);
 /* Returns whether another request wanted any of the keys at any time since `began_at`. */
 bool check_had_contender(const struct event_base *process, uint32_t keys, uint64_t began_at);
 /*

@@ -23,7 +23,21 @@ void check_claims(const struct event_base *process, unsigned worker, uint32_t ke
             claim->contended_at = now;
         }
         claim->open++;
+        claim->requests++;
     }
+}
+
+void check_taken(struct checker *checker, unsigned key) {
+    checker->claims[key].requests++;
+}
+
+bool check_is_first(const struct event_base *process, uint32_t keys) {
+    const struct checker *checker = checker_of(process->world);
+    bool is_first = true;
+    for (; keys != 0; keys &= keys - 1) {
+        is_first &= checker->claims[__builtin_ctz(keys)].requests == 1;
+    }
+    return is_first;
 }
 
 void check_claims_end(const struct event_base *process, unsigned worker, uint32_t keys) {

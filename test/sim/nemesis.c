@@ -259,8 +259,10 @@ static void put_foreign_key(struct nemesis *nemesis) {
     }
     struct master *master = &any_server(nemesis)->master;
     master->store.db = nemesis->plan->db;
-    const struct checker *checker = nemesis->world->checker;
-    const char *key = checker->keys[draw(nemesis, checker->key_count)];
+    struct checker *checker = nemesis->world->checker;
+    unsigned number = (unsigned)draw(nemesis, checker->key_count);
+    const char *key = checker->keys[number];
+    check_taken(checker, number);
     switch (draw(nemesis, 3)) {
     case 0:
         if (master_find(master, key, strlen(key)) == NULL) {

@@ -161,6 +161,25 @@ static void check_explanation(const struct app *app, const char *text) {
     }
 }
 
+/*
+ * Checks that no node has denied the first request for a key: nobody else can have it. Without
+ * memory to release an earlier try, the request's own key may be in its way.
+ */
+static void check_denials(const struct worker *worker, const redlock_lock *lock) {
+    const struct app *app = worker->app;
+    redlock_node_report reports[SERVERS_MAX + 1];
+    size_t count = redlock_report(lock, reports, SERVERS_MAX + 1);
+    bool is_first = app->plan->permits == 0 && app->process.failed == 0 &&
+                    check_is_first(&app->process, worker->claimed);
+    for (size_t i = 0; i < count && i <= SERVERS_MAX && is_first; i++) {
+        if (reports[i].vote == REDLOCK_VOTE_DENIED) {
+            violate(app_world(app), INVARIANT_CALLBACKS,
+                    "keys %" PRIx32 " are nobody's, but were denied: %s", worker->claimed,
+                    redlock_explain(lock));
+        }
+    }
+}
+
 static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
     struct record *record = arg;
     struct worker *worker = record->worker;
@@ -192,6 +211,7 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         record_close(worker->losses);
         check_over(&app->process, lock);
         check_explanation(app, redlock_explain(lock));
+        check_denials(worker, lock);
         worker_forget_lock(worker);
         worker_act_within(worker, app_think_ms(app));
     }

@@ -436,7 +436,56 @@ static void test_a_split_vote_in_the_first_round_is_given_up_soon(void **state) 
     assert_int_equal(rig.lease.wake_at, rig.now + MS(5));
 }
 
+/* Makes a lease requeue, after which the nodes deny the new token. */
+static void start_requeued(struct rig *rig, const struct lease_terms *terms) {
+    start_queued(rig, terms, 0);
+    rig_push(rig, 0, rig->now + MS(900));
+    rig_wake_on_time(rig);
+    assert_sent(rig, ROUND_QUEUE);
+    assert_false(rig->update.keeps_token);
+    mark_queued(rig, 0);
+}
+
 /* ---- ends ---- */
+
+/* A node may still have the key for the token of before the requeue: it is asked once more. */
+static void test_a_denial_after_a_requeue_is_no_evidence(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    terms.wait = MS(100);
+    start_requeued(&rig, &terms);
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_DIAGNOSING);
+    assert_int_equal(rig.update.awaited, 0x1f);
+    assert_int_equal(rig.lease.failure, REDLOCK_ENOQUORUM);
+    start_requeued(&rig, &terms);
+    assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
+    assert_int_equal(rig.update.undo, 0x1f);
+    assert_int_equal(round_voters(&rig.round, REDLOCK_VOTE_DENIED), 0);
+    /* Once it has asked again, the old token is released everywhere. */
+    terms.wait = MS(3000);
+    start_requeued(&rig, &terms);
+    rig_wake_on_time(&rig);
+    assert_true(rig.update.keeps_token);
+    mark_queued(&rig, 0);
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_DIAGNOSING);
+    assert_int_equal(rig.lease.failure, REDLOCK_EHELD);
+}
+
+/* The verdict has come, but was not handled yet. */
+static void test_a_decided_round_keeps_its_votes_when_canceled(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    start_requeued(&rig, &terms);
+    for (uint32_t node = 0; node < 3; node++) {
+        round_push(&rig.round, node, 0, rig.now + MS(900));
+    }
+    assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
+    assert_int_equal(round_voters(&rig.round, REDLOCK_VOTE_DENIED), 0x18);
+}
 
 static void test_a_push_that_comes_after_a_cancel_is_nothing(void **state) {
     (void)state;
@@ -721,6 +770,8 @@ int main(void) {
         cmocka_unit_test(test_a_split_vote_is_given_up_for_a_new_entry),
         cmocka_unit_test(test_a_grant_beside_a_holder_is_kept_for_longer),
         cmocka_unit_test(test_a_split_vote_in_the_first_round_is_given_up_soon),
+        cmocka_unit_test(test_a_denial_after_a_requeue_is_no_evidence),
+        cmocka_unit_test(test_a_decided_round_keeps_its_votes_when_canceled),
         cmocka_unit_test(test_a_push_that_comes_after_a_cancel_is_nothing),
         cmocka_unit_test(test_who_waits_for_another_asks_nobody),
         cmocka_unit_test(test_a_lock_is_handed_over_with_its_validity),
