@@ -297,7 +297,7 @@ redlock_status lease_cancel(struct lease *lease, struct round *round, uint64_t n
     if (is_trying && round != NULL) {
         update->undo = lease->may_hold | lease->trying.may_queue | round_possible_holders(round);
         if (lease->has_new_token && round->verdict == ROUND_OPEN) {
-            round_withdraw_denials(round);
+            round_doubt_denials(round);
         }
     } else if (lease->state == LEASE_RAISING ||
                (lease->state == LEASE_DIAGNOSING && round->kind != ROUND_DIAGNOSE)) {

@@ -323,7 +323,7 @@ static void end_wait(struct lease *lease, struct round *round, uint64_t now,
     lease->may_hold |= round_possible_holders(round) | lease->trying.may_queue;
     acquire_give_up(lease, round, now, update);
     if (lease->has_new_token) {
-        round_withdraw_denials(round);
+        round_doubt_denials(round);
         lease->failure = (int8_t)tries_failure(round);
     }
 }

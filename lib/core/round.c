@@ -28,6 +28,7 @@ void round_begin(struct round *round, struct round_answer *answers, enum round_k
     round->queued = round->pushed = round->refusing = round->changed = round->ahead = 0;
     round->tallies[0] = tally_of(lists.now);
     round->tally_count = 1;
+    round->doubts_denials = false;
     if (is_joint) {
         round->tallies[1] = tally_of(lists.next);
         round->tally_count = 2;
@@ -205,7 +206,8 @@ void round_withdraw(struct round *round, uint32_t node) {
     round->votes[node] = REDLOCK_VOTE_NONE;
 }
 
-void round_withdraw_denials(struct round *round) {
+void round_doubt_denials(struct round *round) {
+    round->doubts_denials = true;
     uint32_t denials = round_voters(round, REDLOCK_VOTE_DENIED);
     for (; denials != 0; denials &= denials - 1) {
         round_withdraw(round, (uint32_t)__builtin_ctz(denials));

@@ -62,6 +62,7 @@ struct round {
     uint8_t kind;    /* enum round_kind */
     uint8_t verdict; /* enum round_verdict */
     uint8_t tally_count;
+    bool doubts_denials;              /* QUEUE: a DENIED counts only if a DIAGNOSE confirms it */
     uint32_t silent;                  /* mask: members that have not voted */
     uint32_t answered;                /* mask: members with an entry in `answers` */
     struct tally tallies[2];          /* of the list, and of the next list */
@@ -144,8 +145,11 @@ static inline void round_record_changed(struct round *round, uint32_t node) {
 /* Takes back the vote of a node from which a push is awaited: the push casts another. */
 void round_withdraw(struct round *round, uint32_t node);
 
-/* Takes back each DENIED of an open QUEUE, which may be about the client's own earlier token. */
-void round_withdraw_denials(struct round *round);
+/*
+ * Takes back each DENIED of an open QUEUE, which may be about the client's own earlier token, and
+ * doubts those that are still to come.
+ */
+void round_doubt_denials(struct round *round);
 
 /*
  * Records a grant that was pushed by a node from which a push is awaited, with the value of the

@@ -318,9 +318,9 @@ static inline void cast_grant(struct operation *operation, struct node *node, ui
     notify_owner(operation, decided, REDLOCK_VOTE_GRANTED);
 }
 
-/* Casts a denial of a DIAGNOSE in the failed try, which has taken back that of the node. */
+/* Casts a denial of a DIAGNOSE also in the failed try, if that doubts the node's own. */
 static void confirm_denial(struct operation *tried, const struct node *node, redlock_vote vote) {
-    if (vote == REDLOCK_VOTE_DENIED && (tried->round.silent & node_bit(node))) {
+    if (vote == REDLOCK_VOTE_DENIED && tried->round.doubts_denials) {
         round_vote(&tried->round, node->index, vote, 0);
     }
 }
@@ -513,7 +513,7 @@ static __attribute__((noinline)) void vote_held(struct operation *operation, str
     struct trust_view view = guard_judge(&node->guard);
     if (view.fault == TRUST_REPLICA || view.fault == TRUST_DUPLICATE) {
         vote_untrusted(operation, node, view);
-    } else {
+    } else if (!operation->round.doubts_denials) { /* otherwise the DIAGNOSE's answer is awaited */
         cast_other(operation, node, outcome, detail);
     }
 }
