@@ -427,6 +427,9 @@ void check_delays(const struct hold *hold, uint64_t lock_delay_ms);
 void check_closed(const struct hold *hold);
 void check_notified(struct event_base *process, const redlock_lock *lock);
 
+/* Returns a mask of the servers with this vote in the lock's report. */
+uint32_t check_voters(const redlock_lock *lock, redlock_vote vote);
+
 /* Record that a worker requests a lock of these keys, and that it wants them no longer. */
 void check_claims(const struct event_base *process, unsigned worker, uint32_t keys);
 void check_claims_end(const struct event_base *process, unsigned worker, uint32_t keys);

@@ -194,14 +194,13 @@ void check_freshness(struct checker *checker, const struct event_base *process, 
 
 /* ---- what is excused ---- */
 
-/* Returns the servers whose grants counted, as far as the application knows. */
-static uint32_t counted(const redlock_lock *lock) {
+uint32_t check_voters(const redlock_lock *lock, redlock_vote vote) {
     redlock_node_report reports[SERVERS_MAX + 1];
     size_t count = redlock_report(lock, reports, SERVERS_MAX + 1);
     uint32_t servers = 0;
     for (size_t i = 0; i < count && i <= SERVERS_MAX; i++) {
         const char *port = strrchr(reports[i].node, ':') + 1;
-        if (reports[i].vote == REDLOCK_VOTE_GRANTED) {
+        if (reports[i].vote == vote) {
             servers |= UINT32_C(1) << (strtoul(port, NULL, 10) - SIM_FIRST_PORT);
         }
     }
@@ -215,7 +214,7 @@ static bool has_quorum(uint32_t list, uint32_t servers) {
 void check_excuse(const struct checker *checker, struct hold *hold) {
     const struct token *token = &checker->tokens[hold->token];
     uint32_t next = checker->next_lists[hold->process->index];
-    uint32_t sound = counted(hold->lock);
+    uint32_t sound = check_voters(hold->lock, REDLOCK_VOTE_GRANTED);
     uint64_t latest = 0;
     for (unsigned server = 0; server < checker->network->server_count; server++) {
         for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
@@ -231,13 +230,14 @@ void check_excuse(const struct checker *checker, struct hold *hold) {
 }
 
 void check_votes(const struct checker *checker, const struct hold *hold) {
-    uint32_t replicas = counted(hold->lock) & checker->tokens[hold->token].by_replicas;
+    uint32_t counted = check_voters(hold->lock, REDLOCK_VOTE_GRANTED);
+    uint32_t replicas = counted & checker->tokens[hold->token].by_replicas;
     if (replicas != 0) {
         violate(checker->world, INVARIANT_EXCLUSION,
                 "the vote of node %d counts, which is a replica (token %" PRIu32 ")",
                 __builtin_ctz(replicas), hold->token);
     }
-    uint32_t stale = counted(hold->lock) & checker->tokens[hold->token].by_stale;
+    uint32_t stale = counted & checker->tokens[hold->token].by_stale;
     if (stale != 0) {
         violate(checker->world, INVARIANT_EXCLUSION,
                 "the vote of node %d counts, which was not known to have its memory (token %" PRIu32

@@ -167,16 +167,12 @@ static void check_explanation(const struct app *app, const char *text) {
  */
 static void check_denials(const struct worker *worker, const redlock_lock *lock) {
     const struct app *app = worker->app;
-    redlock_node_report reports[SERVERS_MAX + 1];
-    size_t count = redlock_report(lock, reports, SERVERS_MAX + 1);
-    bool is_first = app->plan->permits == 0 && app->process.failed == 0 &&
-                    check_is_first(&app->process, worker->claimed);
-    for (size_t i = 0; i < count && i <= SERVERS_MAX && is_first; i++) {
-        if (reports[i].vote == REDLOCK_VOTE_DENIED) {
-            violate(app_world(app), INVARIANT_CALLBACKS,
-                    "keys %" PRIx32 " are nobody's, but were denied: %s", worker->claimed,
-                    redlock_explain(lock));
-        }
+    if (app->plan->permits == 0 && app->process.failed == 0 &&
+        check_is_first(&app->process, worker->claimed) &&
+        check_voters(lock, REDLOCK_VOTE_DENIED) != 0) {
+        violate(app_world(app), INVARIANT_CALLBACKS,
+                "keys %" PRIx32 " are nobody's, but were denied: %s", worker->claimed,
+                redlock_explain(lock));
     }
 }
 

@@ -22,12 +22,11 @@ static struct script_server *the_server; /* store.h passes its owner as const */
 
 static unsigned publish(const void *owner, const struct word *channel, const struct word *text) {
     (void)owner;
-    if (the_server->pushes++ == 0) {
-        snprintf(the_server->first_push, sizeof(the_server->first_push), "%.*s", (int)text->length,
-                 text->text);
-    }
     snprintf(the_server->last_push, sizeof(the_server->last_push), "%.*s", (int)text->length,
              text->text);
+    if (the_server->pushes++ == 0) {
+        memcpy(the_server->first_push, the_server->last_push, sizeof(the_server->first_push));
+    }
     return subscribers(owner, channel);
 }
 

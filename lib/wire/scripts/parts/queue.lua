@@ -1,6 +1,6 @@
 -- Wait queues: their entries, and notifications to waiters. Defines may_handle, more, queue_of,
--- parts_of, open_ms, opening, remove, first_of, digits, is_deaf, push, ask_again, announce; list_queue, relist;
--- leave; my_channel, lacks_right, refusal_of, listening, make_entry, with_entry.
+-- parts_of, open_ms, opening, remove, first_of, digits, is_deaf, push, ask_again, announce;
+-- list_queue, relist; leave; my_channel, lacks_right, refusal_of, listening, make_entry, with_entry.
 --
 -- The sorted set "<key>@QUEUE_SUFFIX@" has one member for each waiter, its entry: "<value>
 -- <channel> <reservation> <form> <idle>", with its ticket as the score.
