@@ -24,8 +24,8 @@ redlock_mt *client_create_shared(const char *const *nodes, size_t node_count,
                                  redlock_options options);
 
 /*
- * Returns options under which so many locks with this TTL are never limited; node_timeout_ms is
- * that of the options.
+ * Returns options under which so many locks with this TTL are never limited, or with limits as by
+ * default if `locks` is 0. node_timeout_ms is that of the options.
  */
 redlock_options client_options(size_t locks, uint64_t ttl_ms, uint64_t node_timeout_ms);
 

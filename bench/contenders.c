@@ -282,14 +282,10 @@ static void on_ready_timer(evutil_socket_t fd, short what, void *arg) {
 
 static redlock_client *create_client(const struct contenders *all) {
     const struct contenders_settings *settings = all->settings;
-    redlock_options options = REDLOCK_OPTIONS_INIT;
+    redlock_options options = client_options(0, settings->ttl_ms, settings->node_timeout_ms);
 
-    options.node_timeout_ms = settings->node_timeout_ms;
     options.retry_delay_ms = RETRY_DELAY_MS;
     options.retry_delay_max_ms = RETRY_DELAY_MAX_MS;
-    if (options.max_ttl_ms < settings->ttl_ms) {
-        options.max_ttl_ms = settings->ttl_ms;
-    }
     return client_create(all->base, settings->nodes, settings->node_count, options);
 }
 

@@ -30,10 +30,11 @@ struct crowd_settings {
     struct masters *masters;
     const char *const *nodes; /* URIs of the masters */
     size_t clients;
-    bool same_key;          /* whether all wait for one key; otherwise, each for a key of its own */
-    uint64_t ttl_ms;        /* in CROWD_WORKING and CROWD_HOLDING */
-    size_t working_percent; /* share of the clients that work in CROWD_WORKING */
-    size_t rate;            /* cycles due per second at each of them */
+    bool same_key;   /* whether all wait for one key; otherwise, each for a key of its own */
+    uint64_t ttl_ms; /* in CROWD_WORKING and CROWD_HOLDING */
+    uint64_t node_timeout_ms; /* of the library; 0: it follows the answers of each node */
+    size_t working_percent;   /* share of the clients that work in CROWD_WORKING */
+    size_t rate;              /* cycles due per second at each of them */
 };
 
 /* What the clients have done so far. */

@@ -116,11 +116,11 @@ void crowd_part_report(const struct crowd_part *part, const char *error) {
 
 /* Returns NULL on failure, after a message. */
 static redlock_client *create_client(struct crowd_part *part) {
-    redlock_options options = REDLOCK_OPTIONS_INIT;
-    redlock_client *client;
+    const struct crowd_settings *settings = &part->plan->settings;
+    redlock_client *client =
+        client_create(part->base, settings->nodes, part->plan->node_count,
+                      client_options(0, GUARD_TTL_MS, settings->node_timeout_ms));
 
-    options.max_ttl_ms = GUARD_TTL_MS;
-    client = client_create(part->base, part->plan->settings.nodes, part->plan->node_count, options);
     if (client == NULL) {
         crowd_part_fail(part, "not all clients were created");
     }

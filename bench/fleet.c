@@ -163,6 +163,7 @@ static int run(struct fleet *fleet, struct event_base *base) {
         .nodes = settings->nodes,
         .clients = settings->clients,
         .ttl_ms = settings->ttl_ms,
+        .node_timeout_ms = settings->node_timeout_ms,
         .working_percent = settings->working_percent,
         .rate = settings->rate,
     };

@@ -28,7 +28,8 @@ struct fleet_settings {
     size_t working_percent;
     size_t rate; /* cycles due per second at each client that works */
     uint64_t ttl_ms;
-    double duration_s; /* time measured, for each state */
+    uint64_t node_timeout_ms; /* of the library; 0: it follows the answers of each node */
+    double duration_s;        /* time measured, for each state */
 };
 
 /* What the first master has done, divided by the number of clients. */

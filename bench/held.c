@@ -308,12 +308,10 @@ static int run(struct held *held) {
 
 static redlock_client *create_client(const struct held *held) {
     const struct masters *masters = held->settings->masters;
-    redlock_options options = REDLOCK_OPTIONS_INIT;
 
-    if (options.max_ttl_ms < held->settings->ttl_ms) {
-        options.max_ttl_ms = held->settings->ttl_ms;
-    }
-    return client_create(held->base, held->settings->nodes, masters_count(masters), options);
+    return client_create(
+        held->base, held->settings->nodes, masters_count(masters),
+        client_options(0, held->settings->ttl_ms, held->settings->node_timeout_ms));
 }
 
 /*

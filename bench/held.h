@@ -21,9 +21,10 @@ struct held_settings {
     const char *const *nodes; /* URIs of the masters, for the client */
     size_t locks;             /* number of locks, each on a key of its own */
     uint64_t ttl_ms;
-    double duration_s; /* time held, from the instant at which all are held */
-    uint64_t busy_ms;  /* time for which the application blocks the loop once; 0: none */
-    size_t stop;       /* number of masters to stop; 0: none */
+    uint64_t node_timeout_ms; /* of the library; 0: it follows the answers of each node */
+    double duration_s;        /* time held, from the instant at which all are held */
+    uint64_t busy_ms;         /* time for which the application blocks the loop once; 0: none */
+    size_t stop;              /* number of masters to stop; 0: none */
     bool fenced;
 };
 

@@ -55,6 +55,7 @@ static int hold_and_report(struct event_base *base, const struct options *option
         .nodes = nodes->uris,
         .locks = options->held,
         .ttl_ms = options->ttl_ms,
+        .node_timeout_ms = options->node_timeout_ms,
         .duration_s = options->duration_s,
         .busy_ms = options->busy_ms,
         .stop = options->stop,
@@ -151,6 +152,7 @@ static int mix_and_report(struct event_base *base, const struct options *options
                 .in_flight = options->in_flight,
                 .duration_s = options->duration_s,
                 .ttl_ms = options->ttl_ms,
+                .node_timeout_ms = options->node_timeout_ms,
                 .fenced = options->fenced,
             },
         .waiters = options->mixed,
@@ -172,6 +174,7 @@ static int launch_and_report(struct event_base *base, const struct options *opti
         .working_percent = options->working,
         .rate = options->rate,
         .ttl_ms = options->ttl_ms,
+        .node_timeout_ms = options->node_timeout_ms,
         .duration_s = options->duration_s,
     };
     struct fleet_result result;

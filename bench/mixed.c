@@ -62,6 +62,7 @@ static bool begin_round(struct mixed *mixed, size_t round) {
         .nodes = settings->cycles.nodes,
         .clients = settings->waiters,
         .same_key = true,
+        .node_timeout_ms = settings->cycles.node_timeout_ms,
     };
     struct crowd *crowd;
     bool is_well;

@@ -94,7 +94,8 @@ static const char help_of_modes[] =
     "\n"
     "Held locks:\n"
     "  --held LOCKS      number of locks to hold, each on a key of its own\n"
-    "  --ttl, --fenced   as above\n"
+    "  --ttl, --node-timeout, --fenced\n"
+    "                    as above\n"
     "  --busy MS         a third into the time, keep the loop busy for MS milliseconds, once\n"
     "  --stop K          a third into the time, stop K of the masters for good\n"
     "\n"
@@ -111,7 +112,7 @@ static const char help_of_modes[] =
     "Cycles beside waiters:\n"
     "  --mixed WAITERS   measure cycles before, while and after so many other clients wait for a\n"
     "                    key that no cycle uses; medians of five rounds\n"
-    "  --in-flight, --ttl, --fenced\n"
+    "  --in-flight, --ttl, --node-timeout, --fenced\n"
     "                    as above\n"
     "\n"
     "Many clients:\n"
@@ -119,7 +120,8 @@ static const char help_of_modes[] =
     "                    holding, waiting, idle after that, and when the master restarts\n"
     "  --working PERCENT share of the clients that work (default 100)\n"
     "  --rate R          cycles per second of each client that works (default 1)\n"
-    "  --ttl             as above\n";
+    "  --ttl, --node-timeout\n"
+    "                    as above\n";
 
 static const struct option known[] = {
     {"spawn", required_argument, NULL, 's'},

@@ -73,7 +73,6 @@ void options_check_uses(const struct options *options) {
         {"--keys with a distribution", options->spread_text != NULL, CYCLES},
         {"--hold-us", options->is_hold_given, CYCLES | CONTEND},
         {"--poll", options->poll, CONTEND},
-        {"--node-timeout", options->node_timeout_ms > 0, CYCLES | CONTEND},
         {"--fenced", options->fenced, CYCLES | HELD | CONTEND | MIXED},
         {"--mixed", options->mixed > 0, MIXED},
         {"--fleet", options->fleet > 0, FLEET},

@@ -152,9 +152,10 @@ static json_t *outage_to_json(const struct outage_result *outage) {
 }
 
 static json_t *held_setting_to_json(const struct held_settings *settings) {
-    return json_pack("{s:s, s:I, s:I}", "kind", "held", "nodes",
-                     (json_int_t)masters_count(settings->masters), "ttl_ms",
-                     (json_int_t)settings->ttl_ms);
+    return with_node_timeout(json_pack("{s:s, s:I, s:I}", "kind", "held", "nodes",
+                                       (json_int_t)masters_count(settings->masters), "ttl_ms",
+                                       (json_int_t)settings->ttl_ms),
+                             settings->node_timeout_ms);
 }
 
 static json_t *held_to_json(const struct held_settings *settings,
@@ -209,11 +210,13 @@ static json_t *contend_to_json(const struct contend_settings *settings,
 }
 
 static json_t *mixed_setting_to_json(const struct mixed_settings *settings) {
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:b}", "kind", "mixed", "nodes",
-                     (json_int_t)settings->cycles.node_count, "waiters",
-                     (json_int_t)settings->waiters, "in_flight",
-                     (json_int_t)settings->cycles.in_flight, "ttl_ms",
-                     (json_int_t)settings->cycles.ttl_ms, "fenced", settings->cycles.fenced);
+    json_t *object =
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:b}", "kind", "mixed", "nodes",
+                  (json_int_t)settings->cycles.node_count, "waiters", (json_int_t)settings->waiters,
+                  "in_flight", (json_int_t)settings->cycles.in_flight, "ttl_ms",
+                  (json_int_t)settings->cycles.ttl_ms, "fenced", settings->cycles.fenced);
+
+    return with_node_timeout(object, settings->cycles.node_timeout_ms);
 }
 
 /* Returns one number for each stretch from `first` on. */
@@ -236,11 +239,14 @@ static json_t *mixed_to_json(const struct mixed_result *result) {
 }
 
 static json_t *fleet_setting_to_json(const struct fleet_settings *settings) {
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f}", "kind", "fleet", "nodes",
-                     (json_int_t)masters_count(settings->masters), "clients",
-                     (json_int_t)settings->clients, "working_percent",
-                     (json_int_t)settings->working_percent, "rate", (json_int_t)settings->rate,
-                     "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s", settings->duration_s);
+    json_t *object =
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f}", "kind", "fleet", "nodes",
+                  (json_int_t)masters_count(settings->masters), "clients",
+                  (json_int_t)settings->clients, "working_percent",
+                  (json_int_t)settings->working_percent, "rate", (json_int_t)settings->rate,
+                  "ttl_ms", (json_int_t)settings->ttl_ms, "duration_s", settings->duration_s);
+
+    return with_node_timeout(object, settings->node_timeout_ms);
 }
 
 /* Returns a cost in all. */

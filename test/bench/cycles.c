@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A master that gets no core for the usual timeout, beside other tests, would count as an error. */
-#define PATIENT " --node-timeout 5000 "
-
 static void check_cycles(const char *arguments, const char *kind) {
     json_t *object = bench_measure(arguments);
 

@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tables.sh"
 
 tables=$(CLIENTS=4 NODES=3 DURATION=0.2 WAITERS='1 3' IN_FLIGHT='2 4' MIXED_DURATION=0.5 \
-    sh "$here/../../bench/fleet.sh" "$1")
+    REDLOCK_BENCH=$1 sh "$here/../../bench/fleet.sh" "$here/patient.sh")
 printf '%s\n' "$tables"
 
 count '^\| [a-z, ]+( \| [0-9.]+){6} \|$' 5

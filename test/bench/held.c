@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Such a long TTL that even a machine in trouble loses no lock. */
-#define HOLD "--spawn 3 --held 300 --ttl 60000 --duration 1"
+#define HOLD "--spawn 3" PATIENT "--held 300 --ttl 60000 --duration 1"
 
 static void test_locks_are_held_and_counted(void **state) {
     static const char *const reals[] = {"duration_s", "seconds_to_acquire", "client_cores",

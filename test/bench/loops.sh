@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tables.sh"
 
 tables=$(RUNS=1 NODES=3 DURATION=0.2 LOOPS=epoll \
-    sh "$here/../../bench/loops.sh" "$1") || [ "$?" -eq 1 ]
+    REDLOCK_BENCH=$1 sh "$here/../../bench/loops.sh" "$here/patient.sh") || [ "$?" -eq 1 ]
 printf '%s\n' "$tables"
 
 count '^\| (libevent|epoll|mt) \| [0-9]+ us \| [0-9.]+ \| [0-9]+ \| [0-9.]+ \| [0-9.]+ us \| [0-9.]+ \|$' 3

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define MIX "--spawn 3 --mixed 3 --in-flight 8 --ttl 60000 --duration 0.5"
+#define MIX "--spawn 3" PATIENT "--mixed 3 --in-flight 8 --ttl 60000 --duration 0.5"
 
 /* So few that a process can have 14 clients of three masters. */
 #define DESCRIPTORS 220
@@ -74,7 +74,7 @@ static void test_few_descriptors_need_several_processes(void **state) {
 
     (void)state;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    object = bench_measure("--spawn 3 --mixed 25 --in-flight 2 --duration 0.1 --json");
+    object = bench_measure("--spawn 3" PATIENT "--mixed 25 --in-flight 2 --duration 0.1 --json");
     assert_int_equal(bench_integer(object, "waiters"), 25);
     assert_int_equal(bench_integer(object, "errors"), 0);
     json_decref(object);

@@ -5,6 +5,7 @@
 set -eu
 export LC_ALL=C.UTF-8
 
+here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM
@@ -16,7 +17,8 @@ die() {
 }
 
 RUNS=2 NODES=3 DURATION=0.1 IN_FLIGHT='1 8' RATE=500 HELD=100 HELD_TTL=1500 HELD_DURATION=1 \
-    WAITERS=2 WAITERS_DURATION=0.3 sh "$(dirname "$0")/../../bench/report.sh" --to "$folder" "$1"
+    WAITERS=2 WAITERS_DURATION=0.3 REDLOCK_BENCH=$1 \
+    sh "$here/../../bench/report.sh" --to "$folder" "$here/patient.sh"
 
 plots=0
 for plot in "$folder"/*.svg; do
