@@ -12,11 +12,11 @@
 #     --sanitize      use AddressSanitizer and UndefinedBehaviorSanitizer
 #     --coverage      with gcc: measure coverage; `sh test/coverage.sh --of FOLDER` prints it
 #     --valgrind      run each test under valgrind
-#     --suite NAME    run only this suite: unit, install, integration, memcheck, loops and cpp (of
-#                     integration), sim, worlds (of sim), mutants, model, proof, torture, fuzz,
-#                     chaos, command, gateway, examples, cases (of examples), docs, drawn (worlds),
-#                     optimized (of integration and command: little is gained with sanitizers).
-#                     Builds only what the chosen suites need
+#     --suite NAME    run only this suite: unit, headers (of unit), install, integration, memcheck,
+#                     loops and cpp (of integration), sim, worlds (of sim), mutants, model, proof,
+#                     torture, fuzz, chaos, command, gateway, examples, cases (of examples), docs,
+#                     drawn (worlds), optimized (of integration and command: little is gained with
+#                     sanitizers). Builds only what the chosen suites need
 #
 # CC and CXX name the compilers for a new folder. TEST_ARGS is passed to `meson test`.
 # REDLOCK_SERVER is the server to test with: redis-server (default) or valkey-server.
@@ -45,9 +45,9 @@ while [ $# -gt 0 ]; do
     --werror)
         setup="$setup --werror"
         ;;
-    --sanitize)
+    --sanitize) # finds as much if it is not optimized, and then builds in half of the time
         sanitize=yes
-        setup="$setup -Db_sanitize=address,undefined -Db_lundef=false"
+        setup="$setup -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debug"
         export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
         export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
         ;;
@@ -58,7 +58,7 @@ while [ $# -gt 0 ]; do
     --valgrind)
         wrapper=$valgrind
         run="$run --timeout-multiplier 10 --no-suite torture" # it has AddressSanitizer built in
-        run="$run --no-suite cases" # the cases are in Python
+        run="$run --no-suite cases --no-suite headers" # the cases are in Python; headers only build
         ;;
     --suite)
         run="$run --suite $2"
@@ -151,34 +151,43 @@ compile() {
     meson compile -C "$build" --ninja-args="$targets"
 }
 
-# run_tests ARGUMENT...: runs `meson test` and reports its progress once in half a minute
+# report_progress LINE: reports once in half a minute how many tests have ended, if LINE says so
+report_progress() {
+    numbers=${1%%[!0-9/ ]*}
+    case $numbers in
+    *[0-9]/[0-9]*' ') ;;
+    *) return 0 ;;
+    esac
+    ended=$((${numbers%/*}))
+    all_tests=${numbers#*/}
+    all_tests=${all_tests%% *}
+    now=$(date +%s)
+    if [ $((now - reported)) -ge 30 ]; then
+        reported=$now
+        left=
+        # The longest tests start first, so a quarter of the tests takes most of the time.
+        if [ $((ended * 4)) -ge "$all_tests" ]; then
+            left=", less than $(((now - begun) * (all_tests - ended) / ended)) s left"
+        fi
+        echo "=== $ended of $all_tests tests in $((now - begun)) s$left"
+    fi
+}
+
+# run_tests ARGUMENT...: runs `meson test`, and reports its progress
 run_tests() {
+    begun=$(date +%s)
+    reported=$begun
     {
         passes=0
-        meson test -C "$build" --no-rebuild "$@" 2>&1 || passes=$?
+        PYTHONUNBUFFERED=1 meson test -C "$build" --no-rebuild "$@" 2>&1 || passes=$?
         echo "status $passes"
-    } | awk '
-        function seconds(    now) {
-            "date +%s" | getline now
-            close("date +%s")
-            return now
-        }
-        BEGIN { last = begun = seconds() }
-        /^status [0-9]+$/ { status = $2; next }
-        { print }
-        match($0, /^ *[0-9]+\/[0-9]+ /) {
-            split($1, tests, "/")
-            now = seconds()
-            if (now - last >= 30) {
-                last = now
-                # The longest tests start first, so a quarter of the tests takes most of the time.
-                printf "=== %d of %d tests in %d s%s\n", tests[1], tests[2], now - begun,
-                    tests[1] * 4 < tests[2] ? "" : sprintf(", less than %d s left",
-                    (now - begun) * (tests[2] - tests[1]) / tests[1])
-            }
-            fflush()
-        }
-        END { exit status }'
+    } | while IFS= read -r line; do
+        case $line in
+        'status '*) exit "${line#status }" ;;
+        esac
+        printf '%s\n' "$line"
+        report_progress "$line"
+    done
 }
 
 if ! compile; then

@@ -27,6 +27,7 @@ inside() {
             HOME=/root TERM=dumb LC_ALL=C.UTF-8 \
             ${http_proxy:+"http_proxy=$http_proxy"} ${https_proxy:+"https_proxy=$https_proxy"} \
             ${REDLOCK_SERVER:+"REDLOCK_SERVER=$REDLOCK_SERVER"} \
+            ${CFLAGS:+"CFLAGS=$CFLAGS"} ${CXXFLAGS:+"CXXFLAGS=$CXXFLAGS"} \
             chroot "$0" sh -c "cd /redlock && $1"' "$1" "$2"
 }
 

@@ -4,8 +4,8 @@
 #     sh test/fuzz/run.sh SECONDS BUILD_FOLDER [TARGET]...
 #
 # If the folder does not exist, it is created with CC=clang and -Dfuzz=true. Each target (uri,
-# replies, calls; the default is all) runs for SECONDS, two at a time, on a copy of its corpus, so
-# that the checkout does not change. An input that breaks a promise is stored in
+# replies, calls; the default is all) runs for SECONDS, all at the same time, on a copy of its
+# corpus, so that the checkout does not change. An input that breaks a promise is stored in
 # BUILD_FOLDER/fuzz-findings, to be added to the corpus under a name that says what it found;
 # `BUILD_FOLDER/test/fuzz/fuzz-TARGET FILE` runs it again, with the log if REDLOCK_FUZZ_LOG is set.
 #
@@ -64,22 +64,13 @@ judge() { # TARGET PROCESS
     fi
 }
 
-while [ $# -gt 0 ]; do
-    first=$1
-    fuzz "$first" &
-    first_process=$!
-    shift
-    second=
-    if [ $# -gt 0 ]; then
-        second=$1
-        fuzz "$second" &
-        second_process=$!
-        shift
-    fi
-    judge "$first" "$first_process"
-    if [ -n "$second" ]; then
-        judge "$second" "$second_process"
-    fi
+started=
+for target in "$@"; do
+    fuzz "$target" &
+    started="$started $target=$!"
+done
+for target in $started; do
+    judge "${target%=*}" "${target#*=}"
 done
 
 echo "$passed passed, $failed failed"

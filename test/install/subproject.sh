@@ -65,7 +65,6 @@ quiet_build() {
 
 check shared -Ddefault_library=shared
 check shared -Ddefault_library=both
-check static -Ddefault_library=static
 check static -Dredlock_options=default_library=static
 check static -Ddefault_library=static -Db_lto=true
 tap_end

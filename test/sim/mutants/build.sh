@@ -46,7 +46,7 @@ for source in $changed; do
     object=$folder/$(echo "$source" | tr / _).o
     # $cc may be a list of words.
     # shellcheck disable=SC2086
-    $cc -std=gnu11 -D_GNU_SOURCE -O1 -w -I"$folder/lib" -I"$folder/include" \
+    $cc -std=gnu11 -D_GNU_SOURCE -O0 -w -I"$folder/lib" -I"$folder/include" \
         -c "$folder/$source" -o "$object"
     objects="$objects $object"
 done
