@@ -436,6 +436,18 @@ redlock_status options_read_key(const redlock_request *given, redlock_request *r
     return options_check_key("key", request->key, &request->key_length, error);
 }
 
+/*
+ * Returns the time for which nodes keep a pushed key for the request. The age of a node's memory is
+ * measured by clients, a reservation by the node: it must be over there, on a slow clock, too, when
+ * a node that was restarted since counts again.
+ */
+static uint64_t reservation(const redlock_options *options, uint64_t ttl_ms) {
+    uint64_t usual = nanos_from_ms(nanos_min(ttl_ms, OPTIONS_RESERVATION_MS));
+    uint64_t most = validity_end(0, nanos_from_ms(options->max_ttl_ms), options->drift);
+
+    return nanos_max(nanos_min(usual, most), NANOS_PER_MS);
+}
+
 struct lease_terms options_terms(const redlock_options *options, const redlock_request *request) {
     uint64_t wait_ms = request->wait_ms;
     return (struct lease_terms){
@@ -462,7 +474,7 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
                          options->guards != REDLOCK_GUARDS_OFF &&
                          request->ttl_ms >= OPTIONS_PUSH_TTL_MS && request->min_hold_ms == 0 &&
                          request->lock_delay_ms == 0,
-        .reservation = nanos_from_ms(nanos_min(request->ttl_ms, OPTIONS_RESERVATION_MS)),
+        .reservation = reservation(options, request->ttl_ms),
         .max_hold = request->max_hold_ms == 0 ? NANOS_NEVER : nanos_from_ms(request->max_hold_ms),
     };
 }

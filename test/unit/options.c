@@ -799,6 +799,26 @@ static void test_who_may_trust_pushes(void **state) {
 }
 
 /* Requests that limit their tries, or that wait for replicas, poll. */
+/* Less the drift of the longest TTL, because the node's own clock measures it. */
+static void test_a_reservation_ends_before_a_new_memory_counts(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t max_ttl_ms;
+        uint64_t ttl_ms;
+        uint64_t reservation;
+    } rows[] = {
+        {30000, 30000, MS(1000)}, {30000, 700, MS(700)}, {1000, 1000, MS(988)},
+        {1000, 500, MS(500)},     {500, 500, MS(493)},   {3, 3, MS(1)},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        redlock_options options = usual_options();
+        redlock_request request = usual_request();
+        options.max_ttl_ms = rows[i].max_ttl_ms;
+        request.ttl_ms = rows[i].ttl_ms;
+        assert_int_equal(options_terms(&options, &request).reservation, rows[i].reservation);
+    }
+}
+
 static void test_who_stands_in_queue(void **state) {
     (void)state;
     redlock_options options = usual_options();
@@ -850,6 +870,7 @@ int main(void) {
         cmocka_unit_test(test_the_handover),
         cmocka_unit_test(test_who_may_trust_pushes),
         cmocka_unit_test(test_who_stands_in_queue),
+        cmocka_unit_test(test_a_reservation_ends_before_a_new_memory_counts),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }
