@@ -193,7 +193,8 @@ void check_shared_call(struct checker *checker, struct master *master, const str
     long long keys = 0;
     word_number(&words->word[2], &keys);
     for (unsigned i = 0; form->keys > 0 && i < (unsigned)keys / form->keys; i++) {
-        const struct word *arguments = &words->word[3 + (unsigned)keys + form->arguments * i];
+        const struct word *arguments =
+            &words->word[3 + (unsigned)keys + form->leading + form->arguments * i];
         uint32_t number = check_token_of(checker, arguments[0].text, arguments[0].length);
         if (number == NO_TOKEN) {
             continue;
@@ -209,6 +210,9 @@ void check_shared_call(struct checker *checker, struct master *master, const str
         }
         if (form->script == SCRIPT_SHARE && word_is(&arguments[2], "1")) {
             check_room(checker, master, number);
+        }
+        if (form->script == SCRIPT_SHARE_QUEUE ||
+            (form->script == SCRIPT_SHARE && word_is(&arguments[2], "1"))) {
             check_refused(checker, master, number);
         }
     }

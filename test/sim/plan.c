@@ -294,6 +294,7 @@ static void draw_late_top_ups(struct plan *plan, struct rng *rng) {
 /* Draws readers that hold a key for long, while a process that waits for it hangs. */
 static void draw_hung(struct plan *plan, struct rng *rng) {
     plan->has_hung = true;
+    plan->has_brief_readers = plan->duration / MS % 8 == 1;
     plan->is_fenced = plan->has_min_holds = false;
     plan->nodes = plan->processes = plan->workers = 3;
     plan->keys = 1;

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The wait of a reader in a world of brief readers: too short for a second poll. */
+#define BRIEF_WAIT_MS 20
+
 /* Schedules the worker's next action within `ms`. */
 void worker_act_within(struct worker *worker, uint64_t ms) {
     alarm_set(&worker->alarm, app_world(worker->app)->now + app_draw(worker->app, ms * MS) + 1);
@@ -407,6 +410,10 @@ static void acquire(struct worker *worker) {
     worker->is_watched = request.watchdog && request.max_hold_ms == 0 && is_ample;
     worker->losses = record_expect(worker);
     request.mode = worker->mode = draw_mode(app);
+    if (!is_last && plan->has_brief_readers && request.mode == REDLOCK_READER) {
+        request.wait_ms = BRIEF_WAIT_MS;
+        request.retries = 0;
+    }
     request.fenced = plan->is_fenced && request.mode != REDLOCK_READER;
     request.min_hold_ms = worker->min_hold_ms =
         plan->has_min_holds && !is_last && request.mode != REDLOCK_READER && app_chance(app, 600)

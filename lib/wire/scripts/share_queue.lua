@@ -1,8 +1,8 @@
 -- SHARE_QUEUE admits a reader like SHARE, if no waiter is ahead. Otherwise it enters the reader in
 -- the key's queue, and passes the key to the waiters ahead that may have it. Repeated with the same
--- value, SHARE_QUEUE only extends the expiry of a share that the reader has by now, and removes a
--- writer that keeps readers out but whose client does not listen. Without a channel the reader gets
--- no queue entry.
+-- value, SHARE_QUEUE only extends the expiry of a share that the reader has by now. Where readers
+-- hold the key, it notifies the first waiter to ask again, and removes one whose client does not
+-- listen, or did not ask. Without a channel the reader gets no queue entry.
 --
 -- keys:      key, readers, writer (the intent)
 -- arguments: channel; value, ttl_ms, reservation_ms, form, counter_ttl_ms, ticket
@@ -20,22 +20,17 @@ local function is_kept_out(key, readers, mine)
   return not is_shared(key, redis.pcall('get', key), readers, now)
 end
 
--- Returns whether the reader has an entry already, with this value or its previous one: if only
--- some servers admit it, the reader retries with a new value before it repeats a call.
-local function has_entry(key, ticket)
-  return #redis.pcall('zrange', queue_of(key), ticket, ticket, 'byscore') > 0
-end
-
 -- Admits a reader that is not listed, or enters it in the queue, of a key that is free or shared
 -- (value). Returns the item.
 local function enter(key, value, readers, reader, ttl, ticket, entry)
   local left = write_ms(key)
   local is_alone = left < 0 and redis.pcall('exists', queue_of(key)) ~= 1
   if not is_alone then
-    local was_queued = has_entry(key, ticket)
     local suffix = make_entry(key, reader, ticket, entry)
     if left >= 0 then return 'h' .. text(left) .. suffix end
-    if value and was_queued and first_of(key) ~= entry then
+    -- Also for a reader that is new in the queue: readers may come and go, each of whom asks once,
+    -- and a waiter that hangs must not keep them out.
+    if value and first_of(key) ~= entry then
       announce(key, time[1] * 1000000 + time[2], redis.call('pttl', key))
     end
     local others = pass(key, value or '', entry)
