@@ -56,9 +56,10 @@ bool lease_is_at_end(const struct lease *lease, uint64_t now) {
     return now >= lease->trying.give_up_at;
 }
 
-void lease_end_untried(struct lease *lease, uint64_t now, struct lease_update *update) {
+void lease_end_untried(struct lease *lease, redlock_status why, uint64_t now,
+                       struct lease_update *update) {
     *update = (struct lease_update){0};
-    acquire_fail(lease, REDLOCK_ENOQUORUM, now, update);
+    acquire_fail(lease, why, now, update);
 }
 
 void lease_wait(struct lease *lease) {

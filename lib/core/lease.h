@@ -60,11 +60,15 @@ void lease_decided(struct lease *lease, const struct round *round, uint64_t now,
 /* Has a lease in STARTING, whose nodes are known, wait until they have room. */
 void lease_wait_for_room(struct lease *lease);
 
-/* Returns whether the time of a request in STARTING is over. */
+/* Returns whether the time of a request in STARTING, or of a waiting one, is over. */
 bool lease_is_at_end(const struct lease *lease, uint64_t now);
 
-/* Ends a request in STARTING without a try: its time is over, and the nodes had no room. */
-void lease_end_untried(struct lease *lease, uint64_t now, struct lease_update *update);
+/*
+ * Ends a request without a try because its time is over: in STARTING, because the nodes had no
+ * room, or after lease_wait.
+ */
+void lease_end_untried(struct lease *lease, redlock_status why, uint64_t now,
+                       struct lease_update *update);
 
 /*
  * Handles the firing of the timer, which may be early. `round` is the round that the lease waits

@@ -292,6 +292,7 @@ void queue_ask_again(struct lease *lease, const struct round *round, uint64_t no
                      struct lease_update *update) {
     note_holder(lease, round, now);
     record_holders(lease, round);
+    lease->failure = (int8_t)tries_failure(round); /* until the nodes have answered again */
     acquire_ask(lease, now, update);
     update->keeps_token = true;
 }
@@ -330,10 +331,6 @@ static void end_wait(struct lease *lease, struct round *round, uint64_t now,
 
 void queue_woken(struct lease *lease, struct round *round, const struct round_silence *silence,
                  uint64_t now, struct lease_update *update) {
-    if (round == NULL) { /* no node was asked: another request of this client has the key */
-        acquire_fail(lease, REDLOCK_EHELD, now, update);
-        return;
-    }
     /* Late nodes count as TIMEOUT for the report; their pushes still count as grants. */
     if (now >= late_at(round)) {
         round_expire(round, silence->late, now);

@@ -48,7 +48,7 @@ bool queue_is_answered(const struct round *round);
 void queue_expired(struct lease *lease, const struct round *round, uint64_t now,
                    struct lease_update *update);
 
-/* Handles the firing of the timer in QUEUED; `round` is NULL after lease_wait. */
+/* Handles the firing of the timer in QUEUED, except after lease_wait. */
 void queue_woken(struct lease *lease, struct round *round, const struct round_silence *silence,
                  uint64_t now, struct lease_update *update);
 

@@ -207,6 +207,14 @@ redlock_lock *cohorts_next(const redlock_lock *lock) {
     return is_holder && cohort->handoffs > 0 ? TAILQ_FIRST(&cohort->waiting) : NULL;
 }
 
+const redlock_lock *cohorts_leader(const redlock_lock *lock) {
+    const struct cohort *cohort = cohort_of(lock);
+    if (cohort == NULL) {
+        return lock;
+    }
+    return cohort->holder != NULL ? NULL : TAILQ_FIRST(&cohort->leaders);
+}
+
 void cohorts_hand_over(redlock_lock *lock) {
     struct cohort *cohort = lock->wait->cohort;
     cohort->holder = TAILQ_FIRST(&cohort->waiting);

@@ -58,6 +58,12 @@ bool cohorts_can_hand_over(const redlock_lock *lock);
 /* Returns the waiter that a holder must hand its lock over to, or NULL. */
 redlock_lock *cohorts_next(const redlock_lock *lock);
 
+/*
+ * Returns a request that asks the nodes for the cohort of `lock`, which is itself if it is in none;
+ * NULL: one of the cohort has the key.
+ */
+const redlock_lock *cohorts_leader(const redlock_lock *lock);
+
 /* Makes cohorts_next, which must exist, the holder; the old holder leaves the cohort. */
 void cohorts_hand_over(redlock_lock *lock);
 

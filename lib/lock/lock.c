@@ -17,6 +17,7 @@
 #include "core/handover.h"
 #include "core/options.h"
 #include "core/queue.h"
+#include "core/tries.h"
 #include "io/clock.h"
 #include "lock/notifications.h"
 #include "lock/outbox.h"
@@ -208,7 +209,7 @@ static void start_if_due(redlock_lock *lock) {
     }
     bool is_at_end = lease_is_at_end(&lock->lease, now);
     if (is_at_end && members_have_quorum(lock->locks->members)) {
-        lease_end_untried(&lock->lease, now, &update);
+        lease_end_untried(&lock->lease, REDLOCK_ENOQUORUM, now, &update);
         lock_carry_out(lock, &update, LEASE_STARTING, now);
         return;
     }
@@ -403,6 +404,19 @@ static struct round_silence silence_of(const redlock_lock *lock, const struct op
     return members_silence(lock->locks->members, round->silent, round->sent_at, margin, now);
 }
 
+/* Returns why a request fails for which another one of its cohort has asked: as that one would. */
+static redlock_status failure_of_cohort(const redlock_lock *lock) {
+    const redlock_lock *leader = cohorts_leader(lock);
+    if (leader == NULL) { /* this client has the key */
+        return REDLOCK_EHELD;
+    }
+    const struct round *round = lock_round(leader);
+    if (leader->lease.state == LEASE_QUEUED && round != NULL) {
+        return tries_failure(round);
+    }
+    return leader->lease.failure != REDLOCK_OK ? leader->lease.failure : REDLOCK_ENOQUORUM;
+}
+
 static void on_woken(redlock_lock *lock, struct lease_update *update) {
     enum lease_state before = lock->lease.state;
     /* Deadline of a round: replies that have arrived count, however late the loop reads them. */
@@ -413,6 +427,9 @@ static void on_woken(redlock_lock *lock, struct lease_update *update) {
     if (lock->events & LOCK_DECIDED) { /* those replies have decided the round */
         lock->events &= (uint16_t)~LOCK_DECIDED;
         lease_decided(&lock->lease, lock_round(lock), now, update);
+    } else if (before == LEASE_QUEUED && lock_round(lock) == NULL &&
+               lease_is_at_end(&lock->lease, now)) {
+        lease_end_untried(&lock->lease, failure_of_cohort(lock), now, update);
     } else {
         const struct operation *open = open_operation(lock);
         uint32_t silent = open != NULL ? open->round.silent : 0;

@@ -152,6 +152,29 @@ static void entries_are_taken_again_after_a_restart(void **state) {
     wait_queue_empty(f, KEY);
 }
 
+/*
+ * The key is free, but no quorum is up. Those for which another request of the client has asked
+ * fail like that one, not with REDLOCK_EHELD.
+ */
+static void a_cohort_without_a_quorum_is_not_held_up_by_a_holder(void **state) {
+    struct fixture *f = *state;
+    redlock_client *client = connect_client(f);
+    redlock_request request = waiting_request(KEY);
+    struct call *calls[3];
+
+    for (size_t i = 0; i < 3; i++) {
+        masters_kill(f->masters, i);
+    }
+    request.wait_ms = PATIENT_MS;
+    for (size_t i = 0; i < 3; i++) {
+        calls[i] = begin_acquire(f, client, &request);
+    }
+    pass_time(PATIENT_MS);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(await(f, calls[i]), REDLOCK_ENOQUORUM);
+    }
+}
+
 /* ------------------------------------------------------------------------- connections that end */
 
 struct cut {
@@ -440,6 +463,7 @@ int main(void) {
         ON_MISSING_RIGHT("without_zrem_waiting_is_polling", "-zrem", "+zrem"),
         ON_MISSING_RIGHT("without_zrange_waiting_is_polling", "-zrange", "+zrange"),
         ON_FIVE_MASTERS(entries_are_taken_again_after_a_restart),
+        ON_FIVE_MASTERS(a_cohort_without_a_quorum_is_not_held_up_by_a_holder),
         ON_CUT("entries_outlive_the_connections", "CLIENT KILL TYPE normal SKIPME yes"),
         ON_CUT("entries_outlive_the_subscriptions", "CLIENT KILL TYPE pubsub"),
         ON_FIVE_MASTERS(an_entry_is_given_up_by_a_pending_release),

@@ -877,7 +877,7 @@ static void test_what_was_held_back_begins_waits_or_ends(void **state) {
     assert_false(update.send);
 
     lease = hold_back(&terms);
-    lease_end_untried(&lease, T0 + 1, &update);
+    lease_end_untried(&lease, REDLOCK_ENOQUORUM, T0 + 1, &update);
     assert_int_equal(lease.state, LEASE_OVER);
     assert_int_equal(update.acquired, REDLOCK_ENOQUORUM);
     assert_int_equal(lease.tries, 0);

@@ -519,7 +519,9 @@ static void test_who_waits_for_another_asks_nobody(void **state) {
     assert_int_equal(update.notifications, 0);
     lease_ask_again(&lease, NULL, T0, &update);
     assert_false(update.send);
-    lease_woken(&lease, NULL, NULL, T0 + MS(500), &update);
+    assert_false(lease_is_at_end(&lease, T0 + MS(499)));
+    assert_true(lease_is_at_end(&lease, T0 + MS(500)));
+    lease_end_untried(&lease, REDLOCK_EHELD, T0 + MS(500), &update);
     assert_int_equal(update.acquired, REDLOCK_EHELD);
     assert_int_equal(update.undo, 0);
     wait_for_another(&lease, &terms);
