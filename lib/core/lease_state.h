@@ -84,9 +84,10 @@ struct lease_terms {
     bool queues;          /* tries ask for an entry in the queue of the key */
     uint64_t reservation; /* queues: time for which a node keeps the key that it has pushed */
     bool trusts_pushes;   /* queues: a quorum of pushes is reported at once, and renewed soon */
-    uint32_t permits;     /* the number of permits of the semaphore; 0: no semaphore */
-    bool watches;         /* nodes watch the key while it is held */
-    uint32_t replicas;    /* the number of a node's replicas that must confirm a grant */
+    bool is_reader;
+    uint32_t permits;  /* the number of permits of the semaphore; 0: no semaphore */
+    bool watches;      /* nodes watch the key while it is held */
+    uint32_t replicas; /* the number of a node's replicas that must confirm a grant */
 };
 
 /* The part of a lease whose lock is being acquired, or was not acquired. */

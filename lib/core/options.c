@@ -464,6 +464,7 @@ struct lease_terms options_terms(const redlock_options *options, const redlock_r
         .fenced = request->fenced,
         .min_hold = nanos_from_ms(request->min_hold_ms),
         .lock_delay = nanos_from_ms(request->lock_delay_ms),
+        .is_reader = request->mode == REDLOCK_READER,
         .permits = request->permits,
         .watches = request->watch_key,
         .replicas = request->wait_replicas,

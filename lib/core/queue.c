@@ -311,7 +311,8 @@ static void requeue(struct lease *lease, const struct round *round, uint64_t now
     note_holder(lease, round, now);
     lease->trying.requeues++;
     acquire_try(lease, now, update);
-    lease->has_new_token = true;
+    /* A reader's share of before does not deny it another one. */
+    lease->has_new_token = !lease->terms->is_reader;
 }
 
 /*

@@ -36,7 +36,8 @@ static struct terms_list *terms_list_of(struct terms_table *table,
 static bool have_equal_waits(const struct lease_terms *one, const struct lease_terms *other) {
     return one->wait == other->wait && one->retries == other->retries &&
            one->queues == other->queues && one->reservation == other->reservation &&
-           one->trusts_pushes == other->trusts_pushes && one->permits == other->permits;
+           one->trusts_pushes == other->trusts_pushes && one->permits == other->permits &&
+           one->is_reader == other->is_reader;
 }
 
 /* Compares all terms except the client's own, which all locks of a table share. */

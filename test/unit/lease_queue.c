@@ -472,6 +472,13 @@ static void test_a_denial_after_a_requeue_is_no_evidence(void **state) {
     rig_wake_on_time(&rig);
     assert_state(&rig, LEASE_DIAGNOSING);
     assert_int_equal(rig.lease.failure, REDLOCK_EHELD);
+    /* A reader's earlier share denies nothing: others do. */
+    terms.wait = MS(100);
+    terms.is_reader = true;
+    start_requeued(&rig, &terms);
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_DIAGNOSING);
+    assert_int_equal(rig.lease.failure, REDLOCK_EHELD);
 }
 
 /* The verdict has come, but was not handled yet. */
