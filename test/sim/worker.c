@@ -166,11 +166,12 @@ static void check_explanation(const struct app *app, const char *text) {
 
 /*
  * Checks that no node has denied the first request for a key: nobody else can have it. Without
- * memory to release an earlier try, the request's own key may be in its way.
+ * memory to release an earlier try, the request's own key may be in its way, and so at a server
+ * that is in the list twice, until it is known to be.
  */
 static void check_denials(const struct worker *worker, const redlock_lock *lock) {
     const struct app *app = worker->app;
-    if (app->plan->permits == 0 && app->process.failed == 0 &&
+    if (app->plan->permits == 0 && app->process.failed == 0 && !app->plan->has_duplicate &&
         check_is_first(&app->process, worker->claimed) &&
         check_voters(lock, REDLOCK_VOTE_DENIED) != 0) {
         violate(app_world(app), INVARIANT_CALLBACKS,
