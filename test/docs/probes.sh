@@ -85,7 +85,8 @@ program_of() {
 
 # run_traced RUNS: runs bpftrace and meanwhile, RUNS times, a program that holds a lock for 1 s
 run_traced() {
-    bpftrace "$work/program.bt" >"$work/told" 2>&1 &
+    # A shell's background jobs ignore SIGINT: until bpftrace has attached, it would not end by it.
+    env --default-signal=INT bpftrace "$work/program.bt" >"$work/told" 2>&1 &
     tracer=$!
     for _ in $(seq "$1"); do
         # The URIs are a list of words.
