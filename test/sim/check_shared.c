@@ -208,11 +208,11 @@ void check_shared_call(struct checker *checker, struct master *master, const str
         if (form->script == SCRIPT_SHARE_RENEW) {
             check_renews_only(checker, master, number);
         }
-        if (form->script == SCRIPT_SHARE && word_is(&arguments[2], "1")) {
+        bool polls = form->script == SCRIPT_SHARE && word_is(&arguments[2], "1");
+        if (polls) {
             check_room(checker, master, number);
         }
-        if (form->script == SCRIPT_SHARE_QUEUE ||
-            (form->script == SCRIPT_SHARE && word_is(&arguments[2], "1"))) {
+        if (polls || form->script == SCRIPT_SHARE_QUEUE) {
             check_refused(checker, master, number);
         }
     }

@@ -798,7 +798,6 @@ static void test_who_may_trust_pushes(void **state) {
     assert_false(trusts_pushes(&options, &request));
 }
 
-/* Requests that limit their tries, or that wait for replicas, poll. */
 /* Less the drift of the longest TTL, because the node's own clock measures it. */
 static void test_a_reservation_ends_before_a_new_memory_counts(void **state) {
     (void)state;
@@ -819,6 +818,7 @@ static void test_a_reservation_ends_before_a_new_memory_counts(void **state) {
     }
 }
 
+/* Requests that limit their tries, or that wait for replicas, poll. */
 static void test_who_stands_in_queue(void **state) {
     (void)state;
     redlock_options options = usual_options();

@@ -49,6 +49,15 @@ static struct reply ask(struct script_server *server, const char *value, const c
     return CALL(server, SCRIPT_QUEUE, "1", KEY, CHANNEL, value, TTL, "1000", form, "0", ticket);
 }
 
+/* Starts a server at which a reader holds the key, and then a writer has queued for it. */
+static void start_with_writer(struct script_server *server, char ticket[32]) {
+    script_server_start(server);
+    struct reply reply = share(server, HOLDER);
+    assert_true(script_server_granted(&reply));
+    reply = ask(server, WRITER, "w", script_server_ticket(server, ticket));
+    assert_false(script_server_granted(&reply));
+}
+
 static bool is_admitted(struct script_server *server, const char *ticket) {
     struct reply reply = CALL(server, SCRIPT_SHARE_QUEUE, "3", KEY, KEY READERS_SUFFIX,
                               KEY WRITER_SUFFIX, CHANNEL, READER, TTL, "1000", "r", "0", ticket);
@@ -124,11 +133,7 @@ static void test_the_dead_give_a_waiter_that_hangs_no_more_time(void **state) {
     for (unsigned dead = 0; dead < 2; dead++) {
         struct script_server server;
         char first[32], second[32];
-        script_server_start(&server);
-        struct reply reply = share(&server, HOLDER);
-        assert_true(script_server_granted(&reply));
-        reply = ask(&server, WRITER, "w", script_server_ticket(&server, first));
-        assert_false(script_server_granted(&reply));
+        start_with_writer(&server, first);
         server.now_ms++;
         script_server_ticket(&server, second);
         assert_false(is_admitted(&server, second)); /* enters the queue; the writer is notified */
@@ -154,10 +159,7 @@ static void test_readers_who_ask_once_do_not_wait_for_a_writer_that_hangs(void *
     for (unsigned lives = 0; lives < 2; lives++) {
         struct script_server server;
         char first[32], next[32];
-        script_server_start(&server);
-        struct reply reply = share(&server, HOLDER);
-        assert_true(script_server_granted(&reply));
-        ask(&server, WRITER, "w", script_server_ticket(&server, first));
+        start_with_writer(&server, first);
         for (unsigned quarter = 0; quarter < 16; quarter++) {
             server.now_ms++;
             assert_false(is_admitted(&server, script_server_ticket(&server, next)));
