@@ -4,6 +4,7 @@
  */
 #include "checker.h"
 
+#include "actions.h"
 #include "check_load.h"
 #include "lock/lock.h"
 #include "round/operation.h"
@@ -281,6 +282,9 @@ static void look_at(struct checker *checker, struct hold *hold) {
         }
         hold->end = end;
         if (end != 0) {
+            if (check_is_valid(hold)) { /* otherwise it is over before anybody could read it */
+                actions_held(hold, false);
+            }
             begin_validity(hold);
             check_number(checker);
             check_promises(checker, hold);
@@ -314,6 +318,7 @@ void check_process(struct event_base *process, bool was_disturbed) {
 void check_lists(struct event_base *process, uint32_t list) {
     struct checker *checker = checker_of(process->world);
     const struct hold *hold;
+    actions_move(process);
     checker->lists[process->index] = list;
     checker->moves[process->index]++;
     LIST_FOREACH(hold, &checker->holds, link) {
@@ -324,6 +329,7 @@ void check_lists(struct event_base *process, uint32_t list) {
 }
 
 void check_next_list(struct event_base *process, uint32_t list) {
+    actions_move(process);
     checker_of(process->world)->next_lists[process->index] = list;
 }
 
@@ -400,6 +406,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
                           .token = number,
                           .began = tempo_true(&process->clock, began)};
     checker->waiting.taken += !token->is_between && is_by_pushes(lock);
+    bool is_handed = token->is_between;
     token->is_between = false;
     if (!token->is_acquired) {
         token->is_acquired = true;
@@ -415,6 +422,7 @@ void check_held(struct hold *hold, struct event_base *process, redlock_lock *loc
                 process->index, hold->key, hold->end > now ? (hold->end - now) / 1000 : 0, number);
     }
     check_excuse(checker, hold);
+    actions_held(hold, is_handed);
     LIST_INSERT_HEAD(&checker->holds, hold, link);
     begin_validity(hold);
     check_number(checker);

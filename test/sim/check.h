@@ -117,7 +117,14 @@ struct token {
     bool is_queued;               /* whether an entry was requested under the token */
     uint32_t asked[CHANNELS_MAX]; /* marks of the latest channels sent with it */
     unsigned asked_count;
-    uint64_t acquired_at;    /* true instant at which the acquisition was reported */
+    uint64_t acquired_at; /* true instant at which the acquisition was reported */
+    /* masks of servers: the lists that were the client's when the latest round began */
+    uint32_t round_list, round_next_list;
+    uint32_t earlier_list, earlier_next_list; /* those of before they changed */
+    /* two pairs of them, by which the latest validity may be counted, and its end (actions.c) */
+    uint32_t counted[4];
+    uint64_t counted_end;
+    uint32_t given_up;       /* mask of the keys that are written as given up (actions.c) */
     unsigned handovers;      /* number of requests that it was handed over to */
     uint64_t fence;          /* latest fence reported under it */
     uint64_t range_asked_at; /* true instant of the request whose acquisition took its range */
@@ -329,13 +336,13 @@ void check_finish(struct checker *checker);
 void check_new_token(struct event_base *process, char text[41]);
 void check_sent(struct link *link, const char *data, size_t length);
 /* Checks the effects of a command that a server has run or refused. The caller owns the array. */
-struct effect *check_effects(const struct link *link, const struct words *words,
+struct effect *check_effects(struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count);
 bool check_is_beat(const struct words *words);
 /*
  * Records a text that a server has published, in the middle of a command, to `heard` subscribers.
  */
-void check_published(struct world *world, const struct master *master, const struct word *text,
+void check_published(struct world *world, struct master *master, const struct word *text,
                      unsigned heard);
 /* Records that a server has counted a channel's subscribers, in the middle of a command. */
 void check_counted(struct world *world, const struct master *master, unsigned subscribers);

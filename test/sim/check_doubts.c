@@ -6,6 +6,7 @@
  * keys. A hold without a quorum of other grants may overlap with another one until no client can
  * rely on the lost keys any more. README.md says when.
  */
+#include "actions.h"
 #include "checker.h"
 
 #include <inttypes.h>
@@ -20,6 +21,7 @@ static uint64_t over_at(const struct checker *checker) {
 
 /* Forgets the server's lost keys. */
 static void forget(struct checker *checker, unsigned server, uint32_t keys) {
+    actions_forgotten(&checker->network->servers[server].master, keys);
     for (; keys != 0; keys &= keys - 1) {
         unsigned key = (unsigned)__builtin_ctz(keys);
         checker->set_last[server][key] = NO_TOKEN;

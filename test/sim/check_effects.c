@@ -2,6 +2,7 @@
  * Checks the effects of commands at servers: which token has a key, until when, and which gets it
  * next.
  */
+#include "actions.h"
 #include "check_load.h"
 #include "checker.h"
 #include "parsed_call.h"
@@ -357,9 +358,10 @@ static struct effect *effects_of(const struct link *link, const struct words *wo
     return effects;
 }
 
-struct effect *check_effects(const struct link *link, const struct words *words,
+struct effect *check_effects(struct link *link, const struct words *words,
                              const struct reply *reply, unsigned *count) {
     struct effect *effects = effects_of(link, words, reply, count);
     check_record_passes(checker_of(link->network->world), &link->server->master);
+    actions_ran(link, words);
     return effects;
 }

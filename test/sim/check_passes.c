@@ -1,6 +1,7 @@
 /*
  * Records the keys that servers pass on to waiters, in the middle of the command that frees them.
  */
+#include "actions.h"
 #include "checker.h"
 
 #include "wire/push.h"
@@ -25,7 +26,8 @@ static void record_notified(struct checker *checker, const struct push *push, un
 }
 
 /* Records that the key was published as the token's. */
-static void record_published(struct checker *checker, const struct push *push, unsigned heard) {
+static void record_published(struct checker *checker, struct master *master,
+                             const struct push *push, unsigned heard) {
     struct passes *passes = &checker->passes;
     uint32_t number = check_token_of(checker, push->token, 40);
     unsigned key = check_key_of(checker, &(struct word){push->key, push->key_length});
@@ -34,10 +36,13 @@ static void record_published(struct checker *checker, const struct push *push, u
                 "a key is passed on that is nobody's, or to nobody");
         return;
     }
+    if (heard > 0) { /* otherwise the next waiter gets it */
+        actions_passed(master, key);
+    }
     passes->list[passes->count++] = (struct pass){number, key, heard};
 }
 
-void check_published(struct world *world, const struct master *master, const struct word *text,
+void check_published(struct world *world, struct master *master, const struct word *text,
                      unsigned heard) {
     struct checker *checker = checker_of(world);
     struct passes *passes = &checker->passes;
@@ -55,7 +60,7 @@ void check_published(struct world *world, const struct master *master, const str
     }
     check_reservation(checker, &push);
     do {
-        record_published(checker, &push, heard);
+        record_published(checker, master, &push, heard);
     } while (push_next_key(&push));
 }
 

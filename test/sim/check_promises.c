@@ -1,4 +1,5 @@
 /* Records until when servers have promised keys to a process, by replies and by messages. */
+#include "actions.h"
 #include "check_load.h"
 #include "checker.h"
 
@@ -130,6 +131,7 @@ void check_pushed(struct event_base *process, unsigned server, const char *text,
         const struct effect effect = {
             .token = number, .key = key, .doubtful_until = pushed->doubtful_until};
         checker->waiting.pushed++;
+        actions_pushed(process, server, number, key, push.expires_ms);
         check_granted(checker, process, server, &effect, pushed->at);
         check_role(checker, server, number, pushed->at);
         check_freshness(checker, process, server, number, 0); /* a push */

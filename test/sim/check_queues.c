@@ -9,6 +9,7 @@
  * at the others.) Inside a client, only requests that were waiting when the client acquired the
  * lock are served out of turn.
  */
+#include "actions.h"
 #include "checker.h"
 
 #include "core/options.h"
@@ -449,6 +450,7 @@ void check_parting(struct event_base *process, const redlock_lock *lock) {
     }
     checker->tokens[number].is_over = false;
     checker->tokens[number].is_between = true;
+    actions_parted(process, number);
     for (unsigned key = 0; key < KEYS_MAX; key++) {
         uint32_t *last = &checker->released_last[process->index][key];
         *last = *last == number ? NO_TOKEN : *last;

@@ -1,6 +1,7 @@
 /*
  * Checks the commands that a client sends: their order, keys, tokens and TTLs, and the heartbeats.
  */
+#include "actions.h"
 #include "check_load.h"
 #include "checker.h"
 #include "parsed_call.h"
@@ -283,6 +284,7 @@ void check_sent(struct link *link, const char *data, size_t length) {
         return;
     }
     const struct form *form = parsed_call_form(&words);
+    actions_sent(link, &words);
     check_beaten(checker, link, &words, form);
     check_goes_on(checker, link, form);
     if (word_is(&words.word[0], "SET")) {

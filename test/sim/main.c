@@ -17,7 +17,7 @@ struct options {
     uint64_t first, last;
     struct demand demand;
     unsigned limit_s; /* limit in seconds; 0: none */
-    bool wants_trace, wants_json, stops_at_first, wants_mutants;
+    bool wants_trace, wants_actions, wants_json, stops_at_first, wants_mutants;
     const char *mutant;
     unsigned part, parts; /* of the mutants, from 1 */
 };
@@ -38,7 +38,7 @@ struct totals {
 
 static const char usage[] =
     "usage: redlock-sim [--seeds A..B] [--profile NAME] [--guards] [--mutant NAME]\n"
-    "                   [--trace] [--json] [--first]\n"
+    "                   [--trace | --actions] [--json] [--first]\n"
     "       redlock-sim --mutants [--part I/N] [--seeds A..B]\n"
     "\n"
     "  --seeds A..B      run these seeds, or one seed A (default 1..1000)\n"
@@ -53,6 +53,7 @@ static const char usage[] =
     "  --mutants         run all of them, each until it is caught, up to seed B\n"
     "  --part I/N        run only the I-th of every N mutants, one after the other\n"
     "  --trace           print everything that happens\n"
+    "  --actions         print what test/proof/traces.sh compares with the proof's model\n"
     "  --json            print the summary as JSON\n"
     "  --first           end at the first violation\n"
     "  --limit S         be killed by SIGALRM when one seed takes so many seconds\n";
@@ -100,13 +101,19 @@ static void read_profile(const char *name, struct options *options) {
 }
 
 static void read_options(int argc, char **argv, struct options *options) {
-    static const struct option known[] = {
-        {"seeds", required_argument, NULL, 's'},  {"profile", required_argument, NULL, 'p'},
-        {"mutant", required_argument, NULL, 'm'}, {"mutants", no_argument, NULL, 'M'},
-        {"part", required_argument, NULL, 'n'},   {"trace", no_argument, NULL, 't'},
-        {"json", no_argument, NULL, 'j'},         {"first", no_argument, NULL, 'f'},
-        {"limit", required_argument, NULL, 'P'},  {"help", no_argument, NULL, 'h'},
-        {"guards", no_argument, NULL, 'g'},       {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"seeds", required_argument, NULL, 's'},
+                                          {"profile", required_argument, NULL, 'p'},
+                                          {"mutant", required_argument, NULL, 'm'},
+                                          {"mutants", no_argument, NULL, 'M'},
+                                          {"part", required_argument, NULL, 'n'},
+                                          {"trace", no_argument, NULL, 't'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"first", no_argument, NULL, 'f'},
+                                          {"limit", required_argument, NULL, 'P'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"guards", no_argument, NULL, 'g'},
+                                          {"actions", no_argument, NULL, 'a'},
+                                          {NULL, 0, NULL, 0}};
     int option;
     uint64_t seconds;
     const char *rest;
@@ -137,6 +144,10 @@ static void read_options(int argc, char **argv, struct options *options) {
             break;
         case 't':
             options->wants_trace = true;
+            break;
+        case 'a':
+            options->wants_actions = true;
+            options->demand.actions = stdout;
             break;
         case 'j':
             options->wants_json = true;
@@ -318,7 +329,7 @@ int main(int argc, char **argv) {
     run_all(&options, argv[0], &totals);
     if (options.wants_json) {
         print_json(&options, &totals);
-    } else {
+    } else if (!options.wants_actions) {
         print_summary(&options, &totals);
     }
     return totals.violations > 0 || !have_waited(&options, &totals);

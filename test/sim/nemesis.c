@@ -1,5 +1,7 @@
 #include "nemesis.h"
 
+#include "actions.h"
+
 #include "mishap.h"
 #include "worker.h"
 
@@ -160,6 +162,7 @@ static void run_words(struct master *master, unsigned count, const char *const *
     master->store.commands++;
     master->store.db = master->world->checker->db;
     master_run(master, &words);
+    actions_changed(master);
 }
 
 /* Puts a crowd of dead waiters at the front of a server's queues. */

@@ -202,6 +202,7 @@ static void link_free(struct link *link) {
     stream_drop(link->network->world, &link->replies);
     drop_unsent(link);
     TAILQ_REMOVE(&link->network->links, link, all_link);
+    free(link->sent);
     free(link);
 }
 
@@ -355,7 +356,7 @@ static unsigned publish(const void *owner, const struct word *channel, const str
             count++;
         }
     }
-    check_published(server->network->world, master, text, count);
+    check_published(server->network->world, &server->master, text, count);
     return count + server->pattern_subscribers;
 }
 
@@ -389,6 +390,7 @@ static struct answer *run(struct link *link, const struct words *words) {
     struct server *server = link->server;
     struct master *master = &server->master;
     uint64_t now = server->network->world->now;
+    link->ran_count++;
     if (server->login_refused_until > now && is_login(words)) {
         return refuse("NOPERM this user has no permissions to log in");
     }

@@ -106,6 +106,9 @@ struct link {
     unsigned db;                       /* its selected database */
     char channel[SIM_CHANNEL_MAX + 1]; /* the channel that it subscribes to; "": none */
     struct stream requests, replies;
+    int64_t *sent; /* readings of its process's clock at which commands were sent (actions.c) */
+    size_t sent_count, sent_capacity;
+    size_t ran_count;           /* number of commands that have reached the server */
     struct message_list unsent; /* messages that do not fit in the client's socket */
     size_t in_socket;           /* bytes sent that the server has not read */
 };

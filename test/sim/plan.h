@@ -9,6 +9,7 @@
 #include <redlock.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* The assumption of promise 1 that a run deliberately breaks. */
 enum cause {
@@ -42,6 +43,7 @@ const char *profile_name(enum profile profile);
 struct demand {
     enum profile profile;
     bool has_guards; /* whether the clients' guards are on; always where nodes restart empty */
+    FILE *actions;   /* where the actions of the world are written; NULL: nowhere */
 };
 
 #define WORKERS_MAX 4

@@ -1,5 +1,6 @@
 #include "run.h"
 
+#include "actions.h"
 #include "app.h"
 #include "check.h"
 #include "load.h"
@@ -86,8 +87,10 @@ static void begin(struct run *run, uint64_t seed, const struct demand *demand, F
     run->checker.lasts =
         (uint64_t)((double)plan->options.max_ttl_ms * (1 + plan->options.drift) * (double)MS);
     name_keys(run);
+    actions_begin(&run->network, plan, profile_name(demand->profile), demand->actions);
     for (unsigned i = 0; i < plan->processes; i++) {
         app_init(&run->apps[i], plan, &run->checker, i);
+        actions_process(&run->apps[i].process);
     }
     for (unsigned i = 0; i < plan->nodes; i++) {
         run->network.servers[i].master.store.is_reticent = plan->is_reticent;
@@ -225,7 +228,7 @@ static void end(struct run *run) {
 static void report(const struct run *run, uint64_t began_at, struct run_result *result) {
     const struct checker *checker = &run->checker;
     *result = (struct run_result){.cause = run->plan.cause,
-                                  .violated = run->world.violated,
+                                  .violated = run->world.found,
                                   .events = run->world.events,
                                   .simulated = run->world.now - began_at,
                                   .acquired = checker->acquired,
@@ -250,6 +253,7 @@ static void report(const struct run *run, uint64_t began_at, struct run_result *
 }
 
 static void finish(struct run *run) {
+    actions_end(&run->world);
     for (unsigned i = 0; i < run->plan.processes; i++) {
         app_finish(&run->apps[i]);
     }

@@ -51,19 +51,22 @@ enum invariant {
 };
 
 struct checker;
+struct actions;
 
 struct world {
     uint64_t seed;
     struct checker *checker;
+    struct actions *actions; /* NULL: they are not written */
     uint64_t now;
     struct rng rng;
     struct task **heap; /* used from index 1 */
     size_t tasks, capacity;
     uint64_t order;
-    uint64_t events; /* number of tasks run */
-    bool is_nested;  /* whether a process is preempted in the middle of its code */
-    FILE *trace;     /* NULL: no trace */
-    enum invariant violated;
+    uint64_t events;         /* number of tasks run */
+    bool is_nested;          /* whether a process is preempted in the middle of its code */
+    FILE *trace;             /* NULL: no trace */
+    enum invariant found;    /* the first violation */
+    enum invariant violated; /* the same, if it ends the run */
     char violation[512];
 };
 
