@@ -130,6 +130,12 @@ Proof.
     intros [-> | Y]; [|exact (N Y)]. rewrite (proj2 (token_eqb_eq u u) eq_refl) in X; discriminate.
 Qed.
 
+Lemma part_inv s t s' : inv s -> step s (Part t) = Some s' -> inv s'.
+Proof.
+  intros I H; cbn -[token_eqb] in H; inversion H; subst; clear H. destruct I as [I1 I2 I3 I4 I5].
+  split; auto. intros u m z J; apply filter_In in J as [J _]; exact (I5 u m z J).
+Qed.
+
 Lemma forget_inv s n s' : inv s -> step s (Forget n) = Some s' -> inv s'.
 Proof.
   intros I H; cbn -[Nat.eqb] in H; inversion H; subst; clear H.
@@ -168,7 +174,8 @@ Lemma step_inv s x s' : inv s -> step s x = Some s' -> inv s'.
 Proof.
   intros I; destruct x;
     [eapply tick_inv | eapply send_inv | eapply exec_inv | eapply pass_inv | eapply read_inv |
-     eapply delete_inv | eapply hold_inv | eapply end_inv | eapply forget_inv]; eassumption.
+     eapply delete_inv | eapply hold_inv | eapply end_inv | eapply part_inv |
+     eapply forget_inv]; eassumption.
 Qed.
 
 Lemma start_inv s : is_start s -> inv s.

@@ -9,25 +9,8 @@
  * its range is C - K + 1, ..., C. Its first holder has the first of these fences, and each holder
  * to which the client hands the lock on without a message has the next one.
  *
- * Theorems, in plain words, for any number of nodes, clients, acquisitions and lists:
- *
- *   ranges_are_disjoint  The ranges of two acquisitions do not overlap.
- *   fences_differ        No two holders have the same fence.
- *   fences_grow          If an acquisition had no answer that counts when another one was reported,
- *                        its range is above the other's.
- *   fences_of_holders    So is the fence of each of its holders above that of each holder that the
- *                        other one had by then; and within one range each holder's fence is above
- *                        the one before. That is the whole promise which ranges leave: the place of
- *                        a holder is that of its acquisition, not of the moment at which the lock
- *                        was handed on.
- *   lists_in_order       Across a change of lists: an acquisition by the old list, one by both, and
- *                        one by the new list are in order if each begins after the report of the
- *                        one before.
- *   carried_over         A lock that is held while lists are changed, and that was renewed at a
- *                        quorum of the new list, is below each acquisition by the new list that
- *                        begins later.
- *   counters_cover       After an acquisition was reported, no majority of its nodes can be without
- *                        a counter that has reached its range (what redlock_check_fence asks for).
+ * README.md has the theorems in plain words; they are about any number of nodes, clients,
+ * acquisitions and lists.
  *
  * Assumed:
  *   - a node carries out each script in one piece, and keeps the counter of the key (not the key);
@@ -38,9 +21,6 @@
  * may arrive at any moment, once, more often, or never; so may an answer. Nothing relies on
  * validity, on mutual exclusion, on clocks, or on the fence that a clock suggests: a grant may set
  * a counter to any number that is K or more above the old one.
- *
- * The second half shows by computed runs that each rule of the protocol is needed, and what is not
- * promised. The model is `step`, a function that can be run, and that can be extracted.
  *)
 Require Import List Bool Arith Lia.
 Require Import Common.

@@ -65,6 +65,7 @@ Inductive action :=
 | Delete (t : token) (n : node)                         (* a release or an undo arrives *)
 | Hold (t : token) (m : nat) (gs : list grant) (z : Z)  (* a yes: acquired, extended or renewed *)
 | End (t : token)                                       (* the client gives the token up *)
+| Part (t : token)                                      (* a lock is released to the next one *)
 | Forget (n : node).                                    (* the node loses its memory *)
 
 Arguments Grant who place%nat since%nat said.
@@ -78,7 +79,7 @@ Arguments Forget n%nat.
 Record rules := Rules {
   compares : bool;     (* a release compares the token *)
   early_start : bool;  (* validity counts from before the first byte was sent *)
-  fresh_tokens : bool; (* a token that was given up is not used again *)
+  fresh_tokens : bool; (* a token that was given up does not count again *)
   minds_drift : bool;  (* the validity is less drift *)
   looks : bool;        (* before a yes the clock is read, and the validity must last *)
   unbroken : bool;     (* after the validity has ended, a renewal does not count *)
@@ -145,7 +146,7 @@ Definition step (s : state) (x : action) : option state :=
           (born s) (sent s) (granted s) (ended s) (held s) (reported s))
       else None
   | Send t k d =>
-      if mem Nat.eqb (owner t) clients && negb (is_ended s t) && (d <=? max_ttl) then
+      if mem Nat.eqb (owner t) clients && (d <=? max_ttl) then
         Some (State (nclock s) (cclock s) (keys s) (memory s) (born s)
           (Round t k (cclock s (owner t)) d :: sent s) (granted s) (ended s) (held s) (reported s))
       else None
@@ -196,6 +197,9 @@ Definition step (s : state) (x : action) : option state :=
   | End t =>
       Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (sent s) (granted s)
         (t :: ended s) (filter (fun p => negb (token_eqb (fst p) t)) (held s)) (reported s))
+  | Part t => (* inside the client: the next lock has a validity of its own *)
+      Some (State (nclock s) (cclock s) (keys s) (memory s) (born s) (sent s) (granted s) (ended s)
+        (filter (fun p => negb (token_eqb (fst p) t)) (held s)) (reported s))
   | Forget n =>
       let k := S (memory s n) in
       Some (State (nclock s) (cclock s) (upd (keys s) n None) (upd (memory s) n k)

@@ -64,18 +64,21 @@ Proof.
   intros E; apply token_eqb_eq in E; auto.
 Qed.
 
-Lemma known_step s x s' t : step s x = Some s' -> known s t -> known s' t.
+(* Unless the token passes to the next lock. *)
+Lemma known_step s x s' t : x <> Part t -> step s x = Some s' -> known s t -> known s' t.
 Proof.
-  intros H K; destruct x; outcome H; auto.
+  intros X H K; destruct x; outcome H; auto.
   - destruct K as [K | [p K]]; [left; exact K | right; exists p; right; exact K].
   - destruct (token_eqb t t0) eqn:E; conds; [subst; left; left; auto|].
     destruct K as [K | [p K]]; [left; right; exact K | right; exists p; cbn -[token_eqb]].
     apply kept_by_end; auto. intros ->. rewrite (proj2 (token_eqb_eq _ _) eq_refl) in E; discriminate.
+  - destruct K as [K | [p K]]; [left; exact K | right; exists p]. apply kept_by_end; congruence.
 Qed.
 
-Lemma past_step s x s' t : In (owner t) clients -> step s x = Some s' -> past s t -> past s' t.
+Lemma past_step s x s' t :
+  In (owner t) clients -> x <> Part t -> step s x = Some s' -> past s t -> past s' t.
 Proof.
-  intros C H [K P]; split; [eapply known_step; eauto|]. destruct x; outcome H; auto.
+  intros C X H [K P]; split; [eapply known_step; eauto|]. destruct x; outcome H; auto.
   - (* Tick *) intros m z J; cbn in *; specialize (P m z J).
     pose proof (tick_forward dn dc (owner t) ltac:(assumption) C); lia.
   - (* Hold *) intros m' z' [E | J]; [|exact (P m' z' J)]. inversion E; subst; clear E; exfalso; conds.
@@ -86,23 +89,29 @@ Proof.
     + unfold is_held in *. match goal with H : existsb _ _ = true |- _ => apply existsb_exists in H as ([u [a b]] & J & L) end.
       cbn -[token_eqb] in L; conds; subst u. specialize (P a b J). lia.
   - (* End *) intros m z J; apply filter_In in J as [J _]; exact (P m z J).
+  - (* Part *) intros m z J; apply filter_In in J as [J _]; exact (P m z J).
 Qed.
 
-Lemma run_past xs s s' t : In (owner t) clients -> run s xs = Some s' -> past s t -> past s' t.
-Proof. intros C H P; revert xs s s' P H; apply run_kept; eauto using past_step. Qed.
-Lemma run_known xs s s' t : run s xs = Some s' -> known s t -> known s' t.
-Proof. intros H K; revert xs s s' K H; apply run_kept; eauto using known_step. Qed.
+Lemma run_kept_but (P : state -> Prop) xs t :
+  (forall s x s', x <> Part t -> step s x = Some s' -> P s -> P s') -> ~ In (Part t) xs ->
+  forall s s', run s xs = Some s' -> P s -> P s'.
+Proof.
+  intros K; induction xs as [|x xs IH]; cbn; intros N s s' H I; [congruence|].
+  destruct (Model.step _ _ _ _ _ _ _ _ s x) as [s1|] eqn:E; [|discriminate].
+  exact (IH (fun F => N (or_intror F)) s1 s' H (K s x s1 (fun F => N (or_introl F)) E I)).
+Qed.
 
-(* T1c: a token that was valid, and is not any more, is never valid again. *)
+(* T1c: a token that was valid, and is not any more, is never valid again for the same lock. *)
 Theorem one_interval s1 xs s2 ys s3 t :
-  In (owner t) clients -> run s1 xs = Some s2 -> run s2 ys = Some s3 ->
+  In (owner t) clients -> ~ In (Part t) (xs ++ ys) -> run s1 xs = Some s2 -> run s2 ys = Some s3 ->
   holds s1 t -> ~ holds s2 t -> ~ holds s3 t.
 Proof.
-  intros C H H' (m & z & J & _) N (m' & z' & J' & L).
+  intros C A H H' (m & z & J & _) N (m' & z' & J' & L). rewrite in_app_iff in A.
   assert (P : past s2 t).
-  { split; [eapply run_known; eauto; right; eauto|].
+  { split; [eapply (run_kept_but (fun s => known s t) xs t); eauto using known_step; right; eauto|].
     intros a b K; destruct (Z_le_gt_dec b (cclock s2 (owner t))); auto.
     exfalso; apply N; exists a, b; split; auto; lia. }
-  destruct (run_past ys s2 s3 t C H' P) as [_ Q]. specialize (Q m' z' J'). lia.
+  destruct (run_kept_but (fun s => past s t) ys t (fun s x s' => past_step s x s' t C)
+    ltac:(auto) s2 s3 H' P) as [_ Q]. specialize (Q m' z' J'). lia.
 Qed.
 End Reports.

@@ -10,7 +10,7 @@ export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 
 # The files in the order of their dependencies.
-order='Common Model Invariant Exclusion Majorities Reports Handover Needed Fences'
+order='Common Model Invariant Exclusion Majorities Reports Handover Needed Trace Fences'
 
 # FILE THEOREM
 table() {
@@ -37,6 +37,8 @@ Needed two_stages_apart
 Needed without_majorities
 Needed can_hold
 Needed can_hold_by_pushes
+Trace accepted
+Trace accepted_excludes
 Fences ranges_are_disjoint
 Fences fences_grow
 Fences fences_differ

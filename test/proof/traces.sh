@@ -1,0 +1,54 @@
+#!/bin/sh
+# Runs worlds of the simulator through the proof's model: all must be accepted, and mutants of the
+# library must be refused. Prints "N passed, N failed" as the last line.
+#
+#     sh test/proof/traces.sh build/test/sim/redlock-sim [LAST-SEED]
+set -eu
+export LC_ALL=C
+
+here=$(cd "$(dirname "$0")" && pwd)
+sim=$1
+last=${2:-40}
+passed=0
+failed=0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
+
+sh "$here/checker.sh" "$folder"
+
+# In the profile `broken` the model's assumptions do not hold; `load` has another application.
+for profile in kept guarded moving distance; do
+    "$sim" --seeds "1..$last" --profile "$profile" --actions | "$folder/traces" >"$folder/out"
+    sed "s/^/# /" "$folder/out"
+    if grep -q accepted "$folder/out" && ! grep -Eq 'refused|cut off' "$folder/out"; then
+        echo "ok: the worlds of $profile are runs of the model"
+        passed=$((passed + 1))
+    else
+        echo "not ok: a world of $profile is no run of the model, or all are left out"
+        failed=$((failed + 1))
+    fi
+done
+
+# One mutant for each rule, in its recorded world.
+for mutant in quorum-half drift-forgotten extension-from-reply extension-shortens \
+    release-without-compare renewal-recreates set-without-nx guard-ignored joint-either \
+    top-up-over-another token-reused; do
+    if ! [ -x "$(dirname "$sim")/mutants/$mutant" ]; then
+        echo "# not built: $mutant"
+        continue
+    fi
+    world=$(sed -n 's/^World: //p' "$here/../sim/mutants/$mutant.mutant")
+    "$sim" --mutant "$mutant" --profile "${world% *}" --seeds "${world#* }" --actions \
+        2>"$folder/log" | "$folder/traces" >"$folder/out"
+    if grep -q ' refused: ' "$folder/out"; then
+        echo "ok: $mutant: $(sed -n 's/.* refused: //p' "$folder/out")"
+        passed=$((passed + 1))
+    else
+        echo "not ok: $mutant is not refused"
+        failed=$((failed + 1))
+    fi
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
