@@ -460,7 +460,7 @@ struct redlock_options {
      */
     const char *owner;
 
-    /* Time for which a closing client waits for nodes to confirm releases; 5000. */
+    /* How long a closing client waits for connected nodes to confirm releases; 5000. */
     uint64_t close_timeout_ms;
 
     redlock_handover handover; /* REDLOCK_HANDOVER_PUSH */
