@@ -28,10 +28,14 @@ static inline uint64_t fence_first(uint64_t counter) {
 /*
  * Counters follow the clock: they start from the time in microseconds, and no key is passed on by
  * its nodes 15,625 times a second (1,000,000 / FENCES_IN_RANGE) for long. A counter far ahead of
- * the nodes' clocks is therefore corrupt, or a lie. A single node cannot raise a fence to more than
- * FENCE_SLACK ahead of the masters' time, which a minority of the nodes cannot set. An answer more
- * than FENCE_SLACK + FENCE_MARGIN ahead is an error. The margin is there because clients estimate
- * that time differently: a value that one client accepted must not be out of range for another.
+ * the nodes' clocks is therefore corrupt, or a lie. Up to FENCE_SLACK ahead of the masters' time,
+ * which a minority of the nodes cannot set, others are raised to it; up to FENCE_MARGIN further
+ * only if there is no quorum without it; beyond that it is an error. The margin is there because
+ * clients estimate that time differently: a value that one client raised to must not be out of
+ * range for another. Where the margin itself is used up, it is, by as much as their estimates
+ * differ: no bound that moves with the clocks can do better, for nothing tells a counter that was
+ * raised from a lie.
+ *
  * Scripts accept a starting value of up to FENCE_AHEAD ahead of their server's clock
  * (scripts/parts/counters.lua).
  */
