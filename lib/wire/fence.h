@@ -33,8 +33,8 @@ static inline uint64_t fence_first(uint64_t counter) {
  * only if there is no quorum without it; beyond that it is an error. The margin is there because
  * clients estimate that time differently: a value that one client raised to must not be out of
  * range for another. Where the margin itself is used up, it is, by as much as their estimates
- * differ: no bound that moves with the clocks can do better, for nothing tells a counter that was
- * raised from a lie.
+ * differ: no bound that moves with the clocks can do better, for nothing distinguishes a counter
+ * that was raised from a lie.
  *
  * Scripts accept a starting value of up to FENCE_AHEAD ahead of their server's clock
  * (scripts/parts/counters.lua).
