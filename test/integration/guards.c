@@ -13,6 +13,7 @@
 #include "wait_queue.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -650,6 +651,48 @@ static void a_server_whose_clock_was_set_back_after_its_start_is_young(void **st
     wait_trusted(f, client, THREE);
 }
 
+#define HOUR_S 3600
+#define US_PER_S UINT64_C(1000000)
+#define BOUND_S (UINT64_C(3) * 24 * HOUR_S) /* of counters: wire/fence.h */
+
+/* Sets the counter of KEY at a master to the time plus `ahead_s`. */
+static void set_counter_ahead(struct fixture *f, size_t master, uint64_t ahead_s) {
+    uint64_t count = ((uint64_t)time(NULL) + ahead_s) * US_PER_S;
+    char *answer = masters_query(f->masters, master, "SET " KEY "::fence %" PRIu64, count);
+
+    assert_string_equal(answer, "OK");
+    free(answer);
+}
+
+/*
+ * A limit (examples/fences.md): a lie just below the bound counts while another master hangs, and a
+ * sound one is raised to it. A client that then knows only slower clocks refuses that counter.
+ */
+static void a_lie_beside_a_hung_master_is_refused_until_slower_clocks_reach_it(void **state) {
+    struct fixture *f = *state;
+    redlock_options options = patient_options(f, masters_uris(f->masters), THREE);
+    redlock_request request = request_for(KEY, LONG_TTL_MS);
+
+    request.fenced = true;
+    set_clock(-HOUR_S, 0);
+    redlock_client *client = connect_with(f, &options);
+    set_counter_ahead(f, 2, BOUND_S - HOUR_S / 2);
+    freeze(f, 0);
+    redlock_lock *lock = hold_for(f, client, &request);
+    uint64_t fence = redlock_fence(lock);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    thaw(f, 0);
+    masters_kill(f->masters, 2);
+
+    struct call *call = acquire(f, create_client(f, &options), &request);
+    assert_ended(call, REDLOCK_ENOQUORUM);
+    assert_explained(call, "days ahead of the clocks");
+    set_clock(0, 0);
+    call = acquire(f, create_client(f, &options), &request);
+    assert_ended(call, REDLOCK_OK);
+    assert_true(redlock_fence(call->lock) > fence);
+}
+
 /* -------------------------------------------------------------------------- identity and rights */
 
 static void one_server_that_is_two_nodes_counts_once(void **state) {
@@ -1220,6 +1263,7 @@ int main(int argc, char **argv) {
         ON_A_CLOCK(a_clock_that_runs_fast_is_noticed),
         ON_A_CLOCK(a_durable_node_that_restarts_is_asked_for_its_clock),
         ON_A_CLOCK(a_server_whose_clock_was_set_back_after_its_start_is_young),
+        ON_A_CLOCK(a_lie_beside_a_hung_master_is_refused_until_slower_clocks_reach_it),
         ON_THREE_MASTERS(one_server_that_is_two_nodes_counts_once),
         ON_THREE_MASTERS(a_duplicate_that_is_replaced_counts),
         ON_THREE_MASTERS(a_replica_never_counts),
