@@ -43,14 +43,15 @@ let world_of first lines =
 
 (* The model of a key, the clock readings that it has been moved to, and its tokens' names. *)
 type key = { mutable q : quick; mutable at : int list; names : (string, token) Hashtbl.t;
-             drawn : int array }
+             drawn : nat array (* by client: the number of its next token *) }
 
 let token key text = match Hashtbl.find_opt key.names text with
   | Some t -> t
   | None ->
       let c = Scanf.sscanf text "%d." Fun.id in
-      let t = (nats.(c), nat key.drawn.(c)) in
-      key.drawn.(c) <- key.drawn.(c) + 1; Hashtbl.add key.names text t; t
+      let t = (nats.(c), key.drawn.(c)) in
+      (* Shares its memory with the earlier ones: the numbers of 10,000 tokens are unary. *)
+      key.drawn.(c) <- S key.drawn.(c); Hashtbl.add key.names text t; t
 
 (* A grant of each node that voted: one that will do, or else any, to see what is wrong with it. *)
 let choose w q t votes until =
@@ -116,7 +117,7 @@ let run first lines =
   let now = ref [] and at = ref "" in
   let key i = match Hashtbl.find_opt keys i with Some key -> key | None ->
     let key = { q = qstart; at = List.map (fun _ -> 0) !now; names = Hashtbl.create 64;
-                drawn = Array.make 100 0 } in
+                drawn = Array.make 100 O } in
     Hashtbl.add keys i key; key in
   let follow line = match line.[0] with
     | 't' -> now := List.map int_of_string (List.tl (String.split_on_char ' ' line))

@@ -35,7 +35,7 @@ const char *__asan_default_options(void);
 const char *__lsan_default_options(void);
 
 const char *__asan_default_options(void) {
-    return "detect_leaks=1:leak_check_at_exit=0:quarantine_size_mb=8";
+    return "detect_leaks=1:leak_check_at_exit=0:quarantine_size_mb=1";
 }
 
 /* Repeats the option for LeakSanitizer, which reads it here if coverage is measured. */

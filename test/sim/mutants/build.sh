@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the simulator with one deliberate bug: edits a copy of the library's sources (mutate.awk),
-# embeds its scripts again if they change, compiles the changed files, and links them before all
-# others. Nobody debugs a mutant, so debugging information is left out.
+# Builds the simulator with one deliberate bug: writes the changed sources of the library to FOLDER
+# (mutate.awk), embeds its scripts again if they change, compiles what is changed or includes it, and
+# links that before all others. Nobody debugs a mutant, so debugging information is left out.
 #
 #     build.sh CC ROOT MUTANT OUTPUT FOLDER OBJECTS-AND-LIBRARIES...
 #
@@ -13,43 +13,50 @@ cc=$1
 root=$2
 mutant=$3
 output=$4
-folder=$5
+build=$PWD
+folder=$build/$5
 shift 5
 
 rm -rf "$folder"
-mkdir -p "$folder"
-cp -R "$root/lib" "$root/include" "$folder"
+(cd "$root" && find lib -type d) | (mkdir -p "$folder" && cd "$folder" && xargs mkdir -p)
+cd "$root"
 # The sources are a list of words.
 # shellcheck disable=SC2046
-changed=$(cd "$folder" && awk -f "$here/mutate.awk" "$mutant" \
+changed=$(awk -v folder="$folder" -f "$here/mutate.awk" "$mutant" \
     $(find lib -name '*.[ch]' -o -name '*.lua' | sort))
 # Scripts are assembled from files in Lua and from headers.
 case $changed in
 *.lua* | *.h*)
     scripts=lib/wire/script_texts.c
-    sh "$folder/lib/wire/scripts/embed.sh" "$folder" "$folder/$scripts" \
-        "$folder"/lib/wire/scripts/*.lua
+    whole=$folder/whole
+    mkdir -p "$whole/lib"
+    cp -R include "$whole"
+    cp -R lib/wire "$whole/lib"
+    cp -R "$folder/lib/wire" "$whole/lib"
+    sh "$whole/lib/wire/scripts/embed.sh" "$whole" "$folder/$scripts" \
+        "$whole"/lib/wire/scripts/*.lua
     changed=$(echo "$changed" | sed "s|.*\.lua\$|$scripts|" | sort -u)
     ;;
 esac
 case $changed in
 *.h*) # and all sources that include it, except those that the simulator replaces or does not have
-    changed=$(cd "$folder" &&
-        find lib -name '*.[ch]' ! -path 'lib/threads/*' \
-            \( ! -path 'lib/io/*.c' -o -path lib/io/loop.c \) -exec \
-            awk -v changed="$changed" -f "$here/includers.awk" {} +)
+    includers=$(find lib -name '*.[ch]' ! -path 'lib/threads/*' \
+        \( ! -path 'lib/io/*.c' -o -path lib/io/loop.c \) -exec \
+        awk -v changed="$changed" -f "$here/includers.awk" {} +)
+    changed="$scripts $includers"
     ;;
 esac
 
 objects=
 for source in $changed; do
     object=$folder/$(echo "$source" | tr / _).o
-    # $cc may be a list of words.
+    [ ! -f "$folder/$source" ] || source=$folder/$source
+    # Changed headers come first. $cc may be a list of words.
     # shellcheck disable=SC2086
-    $cc -std=gnu11 -D_GNU_SOURCE -O0 -w -I"$folder/lib" -I"$folder/include" \
-        -c "$folder/$source" -o "$object"
+    $cc -std=gnu11 -D_GNU_SOURCE -O0 -w -I"$folder/lib" -Ilib -Iinclude -c "$source" -o "$object"
     objects="$objects $object"
 done
+cd "$build"
 # shellcheck disable=SC2086
 $cc -Wl,--strip-debug -o "$output" $objects "$@"
 rm -rf "$folder"

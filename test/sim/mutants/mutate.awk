@@ -1,6 +1,8 @@
 # Applies a mutant to sources, and prints the names of the files that it changes.
 #
-#     awk -f mutate.awk FOLDER/a.mutant SOURCE...
+#     awk [-v folder=FOLDER] -f mutate.awk MUTANT SOURCE...
+#
+# The changed sources are written below FOLDER, whose own folders exist; without it, in place.
 #
 # A mutant is a sentence and one or more edits. An edit begins with a line "@@"; its lines begin
 # with " " (kept), "-" (removed) or "+" (added). The lines with " " and "-" must occur exactly once
@@ -77,7 +79,7 @@ END {
     }
     for (i = 1; i <= sources; i++) {
         if (changed[i]) {
-            printf "%s", text[i] > name[i]
+            printf "%s", text[i] > (folder != "" ? folder "/" : "") name[i]
             print name[i]
         }
     }
