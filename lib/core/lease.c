@@ -44,6 +44,7 @@ bool lease_may_start(struct lease *lease, bool has_quorum, uint64_t now) {
     uint64_t patience = lease->terms->connect_patience;
     uint64_t patient = nanos_min(nanos_add(lease->begun_at, patience), end);
     lease->wake_at = now < patient ? patient : end;
+    /* Once a quorum is up, the other nodes have some time more to connect. */
     return now >= end || (has_quorum && now >= patient);
 }
 
@@ -163,6 +164,7 @@ void lease_late_votes(struct lease *lease, const struct round *round, uint64_t n
 }
 
 void lease_reconsider(struct lease *lease, const struct round *tried) {
+    /* Only until the next try: its votes then say why. */
     if (lease->state == LEASE_BACKOFF || lease->state == LEASE_DIAGNOSING) {
         lease->failure = (int8_t)tries_failure(tried);
     }
@@ -179,6 +181,7 @@ static bool expire(struct lease *lease, struct round *round, const struct round_
                    uint64_t now) {
     bool is_over = lease_is_watchdog_renewing(lease) || now >= round->usable_until;
     round_expire(round, is_over ? round->silent : silence->late, now);
+    /* A QUEUE that all nodes have answered waits for their pushes, not for votes. */
     bool is_queued = round->kind == ROUND_QUEUE && queue_is_answered(round);
     if (round->verdict != ROUND_OPEN || round->silent == 0 || is_queued) {
         round->late_at = silence->next;
@@ -346,6 +349,7 @@ void lease_close(struct lease *lease, struct round *round, uint64_t now,
         update->acquired = lease->failure = REDLOCK_ECLOSED;
         return;
     }
+    /* A lock that was lost has reported it: a close adds nothing to that. */
     bool was_held = lease_is_held(lease);
     if (lease_release(lease, now, update) != REDLOCK_OK) {
         return; /* the release is under way, or over */

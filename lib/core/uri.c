@@ -149,6 +149,7 @@ static redlock_status parse_host(struct parser *parser, struct parts host, struc
     if (bracketed) {
         host.text++;
         struct parts rest = split_at(&host, ']');
+        /* After the bracket comes a port or nothing. */
         if (!rest.present || (rest.text < rest.end && *rest.text != ':')) {
             return refuse_uri(parser, "the IPv6 address is not closed by ']'");
         }
@@ -232,6 +233,7 @@ static redlock_status parse_tcp(struct parser *parser, struct parts authority, s
 
 static redlock_status parse_unix(struct parser *parser, struct parts authority, struct parts path,
                                  struct uri *uri) {
+    /* A host of unix://host/path would be ignored, and its path be another one. */
     if (authority.text != authority.end || !path.present) {
         return refuse_uri(parser, "a socket is written unix:///path");
     }

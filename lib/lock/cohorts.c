@@ -55,6 +55,7 @@ static const struct key *name_of(const redlock_lock *lock) {
 
 /* Returns whether two requests belong to the same cohort. */
 static bool is_alike(const redlock_lock *one, const redlock_lock *other) {
+    /* A handover sends nothing, so the next holder keeps the delay that the nodes know. */
     return one->kind == other->kind && cohorts_can_hand_over(one) == cohorts_can_hand_over(other) &&
            one->lease.terms->lock_delay == other->lease.terms->lock_delay &&
            key_equals(name_of(one), name_of(other));
@@ -217,6 +218,7 @@ const redlock_lock *cohorts_leader(const redlock_lock *lock) {
 
 void cohorts_hand_over(redlock_lock *lock) {
     struct cohort *cohort = lock->wait->cohort;
+    /* The next holder takes over the hand-offs that are left, less its own. */
     cohort->holder = TAILQ_FIRST(&cohort->waiting);
     take_out(cohort, cohort->holder);
     lock->wait->cohort = NULL;

@@ -217,6 +217,7 @@ static void ask_node(struct inspection *inspection, struct node *node) {
 static void ask_nodes(struct inspection *inspection) {
     const struct members *members = inspection->inspections->members;
     const struct quorum_lists *lists = &inspection->findings->survey.lists;
+    /* The lists of when the inspection began, less the nodes that left since. */
     uint32_t rest = members_all(members) & (lists->now | lists->next);
     uint64_t now = clock_now();
     struct node *node;
@@ -281,6 +282,7 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
     uint64_t start_by = nanos_add(now, options_stall(&inspections->context->options));
     inspection->fence = fence;
     members_use(inspections->members, now);
+    /* As the first try of a request: it waits for a quorum to connect. */
     if (inspections->members->are_known || inspections->out > WAITING_MAX) {
         ask_nodes(inspection);
     } else {
@@ -402,6 +404,7 @@ void inspections_turn(struct inspections *inspections) {
     while (!is_last) {
         struct inspection *next = TAILQ_NEXT(inspection, link);
         is_last = inspection == last;
+        /* Without a quorum in time, the nodes that are connected by then are asked. */
         if (!inspection->is_asked && (inspection->is_over || inspections->members->are_known)) {
             inspection->is_over = false;
             ask_nodes(inspection);

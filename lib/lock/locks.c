@@ -96,6 +96,7 @@ void locks_raise(redlock_lock *lock, enum lock_event event) {
 
 void locks_record_closed(redlock_lock *lock) {
     lock->is_closed = true;
+    /* A queued lock moves when a turn takes it out of its queue. */
     if (!is_queued(lock)) {
         locks_move_home(lock);
     }

@@ -125,6 +125,7 @@ void turn_sent(struct locks *locks) {
 }
 
 static void wake(redlock_lock *lock) {
+    /* After a pause, timers may be late: each lock looks at the time itself. */
     if (lock->lease.wake_at != NANOS_NEVER) {
         locks_raise(lock, LOCK_WOKEN);
     }
@@ -171,6 +172,7 @@ void turn_ask_again(struct locks *locks, uint32_t node) {
         LIST_FOREACH(lock, &waiters->lists[i], wait->waiter_link) {
             struct round *round = lock_round(lock);
             if (round != NULL) {
+                /* This entry is from before the node could push: ask for it again. */
                 round->queued &= ~node;
             }
             locks_raise(lock, LOCK_ASK_AGAIN);

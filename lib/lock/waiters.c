@@ -37,6 +37,7 @@ static void move_all(struct waiters *waiters, struct waiter_list *lists, unsigne
 
 /* Makes room for one more lock. Returns false only if there is no list at all. */
 static bool grow(struct waiters *waiters) {
+    /* No more locks than lists: a search looks at one or two, however many wait. */
     if (waiters->count < waiters->list_count) {
         return true;
     }

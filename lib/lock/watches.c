@@ -135,6 +135,7 @@ static void on_caching(struct conn_request *request, void *owner, const struct r
 /* Returns whether a key's value, in a reply of `node`, contradicts the node's latest vote. */
 static bool has_changed(const struct watch *watch, uint32_t node, const struct reply *reply) {
     const redlock_lock *lock = watch->lock;
+    /* Before the first round there is no vote to contradict. */
     if (reply->type != REPLY_STRING || lock->operation == NULL) {
         return false;
     }
