@@ -8,9 +8,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The instant at which worlds begin (world.c). */
-#define BEGINNING (UINT64_C(1000000) * MS)
-
 /* A time that no world reaches. */
 #define FAR (INT64_MAX / 2)
 
@@ -18,7 +15,7 @@
 
 static int64_t femtos_of(const struct tempo *tempo, uint64_t at) {
     int64_t passed = (int64_t)(at - tempo->true_base);
-    return (int64_t)(tempo->own_base - BEGINNING) * FEMTOS + passed * (1000000 + tempo->ppm);
+    return (int64_t)(tempo->own_base - WORLD_BEGINNING) * FEMTOS + passed * (1000000 + tempo->ppm);
 }
 
 /* Follows a clock. A clock that was set to what it showed has only lost a fraction. */
@@ -49,7 +46,7 @@ int64_t action_process_clock(struct actions *actions, const struct event_base *p
 int64_t action_process_instant(struct actions *actions, const struct event_base *process,
                                uint64_t own) {
     action_process_clock(actions, process);
-    return (int64_t)(own - BEGINNING) * FEMTOS + actions->processes[process->index].carry;
+    return (int64_t)(own - WORLD_BEGINNING) * FEMTOS + actions->processes[process->index].carry;
 }
 
 /* Returns the instant from which a key is gone. A slow clock's reading is rounded up. */
@@ -58,7 +55,7 @@ static int64_t expiry_femtos(struct actions *actions, unsigned server, int64_t e
     const struct exact *exact = &actions->servers[server];
     int64_t rounded = exact->tempo.ppm < 0 ? FEMTOS - 1 : 0;
     return expires_ms < 0 ? FAR
-                          : (int64_t)((uint64_t)(expires_ms + 1) * MS - BEGINNING) * FEMTOS -
+                          : (int64_t)((uint64_t)(expires_ms + 1) * MS - WORLD_BEGINNING) * FEMTOS -
                                 rounded + exact->carry;
 }
 

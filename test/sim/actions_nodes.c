@@ -45,16 +45,19 @@ static struct state look(const struct actions *actions, const struct master *mas
     return is_alive(&state, master_now_ms(master)) ? state : (struct state){NO_TOKEN, 0};
 }
 
-/* Writes what a foreign client does: it sets the key, or ends and removes it. */
-static void write_foreign(struct actions *actions, unsigned server, unsigned key, bool sets) {
+/* Writes that a foreign client ends, and that its key is gone. */
+static void end_foreign(struct actions *actions, unsigned server, unsigned key) {
+    unsigned process = actions->plan->processes;
+    unsigned foreign = actions->shadows[server][key].foreign;
+    action_begin(actions, 'e');
+    fprintf(actions->file, " %u %u.%u\n", key, process, foreign);
+    fprintf(actions->file, "d %u %u.%u %u\n", key, process, foreign, server);
+}
+
+/* Writes that a foreign client sets the key. */
+static void set_foreign(struct actions *actions, unsigned server, unsigned key) {
     struct shadow *shadow = &actions->shadows[server][key];
     unsigned process = actions->plan->processes;
-    if (!sets) {
-        action_begin(actions, 'e');
-        fprintf(actions->file, " %u %u.%u\n", key, process, shadow->foreign);
-        fprintf(actions->file, "d %u %u.%u %u\n", key, process, shadow->foreign, server);
-        return;
-    }
     int64_t now = action_process_clock(actions, actions->bases[0]);
     shadow->foreign = actions->foreign++;
     action_begin(actions, 's');
@@ -73,7 +76,7 @@ static void remove_model(struct actions *actions, unsigned server, unsigned key,
         return;
     }
     if (number == FOREIGN_TOKEN) {
-        write_foreign(actions, server, key, false);
+        end_foreign(actions, server, key);
     } else if (must_be || checker_by(actions)->tokens[number].given_up >> key & 1) {
         action_begin(actions, 'd');
         action_write_token(actions, key, number);
@@ -120,17 +123,24 @@ static void write_taken(struct actions *actions, struct link *link, unsigned ser
     }
 }
 
-/* Compares a key with what it was, and writes the actions in between. */
-static void compare(struct actions *actions, struct link *link, unsigned server, unsigned key,
-                    const struct ask *ask) {
-    struct shadow *shadow = &actions->shadows[server][key];
-    struct state found = look(actions, &actions->network->servers[server].master, key);
+/*
+ * Compares a key with what it was, and writes the actions in between. `asks`: those of the command
+ * on `link` that ask for the key.
+ */
+static void compare(struct actions *actions, struct link *link, const struct master *master,
+                    unsigned key, const struct ask *asks, unsigned count) {
+    struct shadow *shadow = &actions->shadows[master->index][key];
+    struct state found = look(actions, master, key);
+    const struct ask *ask = NULL; /* that of the token that has the key now */
+    for (unsigned i = 0; i < count; i++) {
+        ask = asks[i].token == found.token ? &asks[i] : ask;
+    }
     bool is_same = found.token == shadow->seen.token && found.expires_ms == shadow->seen.expires_ms;
-    bool is_its_own = ask != NULL && ask->token == found.token;
-    if (is_same && !is_its_own) {
+    if (is_same && ask == NULL) {
         return;
     }
-    bool had_it = is_alive(&shadow->seen, master_now_ms(&actions->network->servers[server].master));
+    bool had_it = is_alive(&shadow->seen, master_now_ms(master));
+    unsigned server = master->index;
     shadow->seen = found;
     if (found.token == NO_TOKEN) {
         if (had_it) {
@@ -139,24 +149,23 @@ static void compare(struct actions *actions, struct link *link, unsigned server,
         }
     } else if (found.token == FOREIGN_TOKEN) {
         remove_model(actions, server, key, false);
-        write_foreign(actions, server, key, true);
+        set_foreign(actions, server, key);
         shadow->model = found;
     } else {
-        write_taken(actions, link, server, key, is_its_own ? ask : NULL, &found);
-    }
-}
-
-void actions_changed(struct master *master) {
-    struct actions *actions = actions_of(master->world);
-    for (unsigned key = 0; actions != NULL && key < checker_by(actions)->key_count; key++) {
-        compare(actions, NULL, master->index, key, NULL);
+        write_taken(actions, link, server, key, ask, &found);
     }
 }
 
 void actions_passed(struct master *master, unsigned key) {
     struct actions *actions = actions_of(master->world);
     if (actions != NULL) {
-        compare(actions, NULL, master->index, key, NULL);
+        compare(actions, NULL, master, key, NULL, 0);
+    }
+}
+
+void actions_changed(struct master *master) {
+    for (unsigned key = 0; key < master->world->checker->key_count; key++) {
+        actions_passed(master, key);
     }
 }
 
@@ -194,14 +203,8 @@ void actions_ran(struct link *link, const struct words *words) {
     }
     memset(asks.count, 0, sizeof(asks.count));
     action_each_call(link, words, call_ran, &asks);
-    unsigned server = link->server->master.index;
     for (unsigned key = 0; key < checker_by(actions)->key_count; key++) {
-        struct state found = look(actions, &link->server->master, key);
-        const struct ask *ask = NULL;
-        for (unsigned i = 0; i < asks.count[key]; i++) {
-            ask = asks.list[key][i].token == found.token ? &asks.list[key][i] : ask;
-        }
-        compare(actions, link, server, key, ask);
+        compare(actions, link, &link->server->master, key, asks.list[key], asks.count[key]);
     }
 }
 

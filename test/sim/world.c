@@ -4,11 +4,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* The first instant: far enough from zero for clocks that are set back. */
-#define BEGINNING (UINT64_C(1000000) * MS)
-
 void world_init(struct world *world, uint64_t seed, FILE *trace) {
-    *world = (struct world){.seed = seed, .now = BEGINNING, .trace = trace};
+    *world = (struct world){.seed = seed, .now = WORLD_BEGINNING, .trace = trace};
     rng_seed(&world->rng, seed);
 }
 

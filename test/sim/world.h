@@ -16,6 +16,9 @@
 #define MS UINT64_C(1000000)
 #define NEVER UINT64_MAX
 
+/* The first instant: far enough from zero for clocks that are set back. */
+#define WORLD_BEGINNING (UINT64_C(1000000) * MS)
+
 /* A future event; embedded in the struct that the event is about. */
 struct task {
     void (*run)(void *owner);
