@@ -181,7 +181,7 @@ static bool expire(struct lease *lease, struct round *round, const struct round_
                    uint64_t now) {
     bool is_over = lease_is_watchdog_renewing(lease) || now >= round->usable_until;
     round_expire(round, is_over ? round->silent : silence->late, now);
-    /* A QUEUE that all nodes have answered waits for their pushes, not for votes. */
+    /* A QUEUE that a quorum has answered waits for pushes: late nodes delay nothing. */
     bool is_queued = round->kind == ROUND_QUEUE && queue_is_answered(round);
     if (round->verdict != ROUND_OPEN || round->silent == 0 || is_queued) {
         round->late_at = silence->next;

@@ -233,7 +233,7 @@ static redlock_status parse_tcp(struct parser *parser, struct parts authority, s
 
 static redlock_status parse_unix(struct parser *parser, struct parts authority, struct parts path,
                                  struct uri *uri) {
-    /* A host of unix://host/path would be ignored, and its path be another one. */
+    /* A host would be ignored: unix://run/redis.sock would become /redis.sock. */
     if (authority.text != authority.end || !path.present) {
         return refuse_uri(parser, "a socket is written unix:///path");
     }

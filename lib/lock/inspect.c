@@ -282,7 +282,7 @@ redlock_status inspections_ask(struct inspections *inspections, const char *key,
     uint64_t start_by = nanos_add(now, options_stall(&inspections->context->options));
     inspection->fence = fence;
     members_use(inspections->members, now);
-    /* As the first try of a request: it waits for a quorum to connect. */
+    /* Like the first try of a request, an inspection waits for a quorum to connect. */
     if (inspections->members->are_known || inspections->out > WAITING_MAX) {
         ask_nodes(inspection);
     } else {

@@ -31,10 +31,10 @@ static inline uint64_t fence_first(uint64_t counter) {
  * the nodes' clocks is therefore corrupt, or a lie. Up to FENCE_SLACK ahead of the masters' time,
  * which a minority of the nodes cannot set, others are raised to it; up to FENCE_MARGIN further
  * only if there is no quorum without it; beyond that it is an error. The margin is there because
- * clients estimate that time differently: a value that one client raised to must not be out of
- * range for another. Where the margin itself is used up, it is, by as much as their estimates
- * differ: no bound that moves with the clocks can do better, for nothing distinguishes a counter
- * that was raised from a lie.
+ * clients estimate that time differently: a value to which one client raised a sound node must not
+ * be an error for another. At the very end of the margin it may be one, until the other's estimate
+ * has caught up. No bound that moves with the clocks excludes this, because a client cannot
+ * distinguish such a node from one that lies.
  *
  * Scripts accept a starting value of up to FENCE_AHEAD ahead of their server's clock
  * (scripts/parts/counters.lua).
