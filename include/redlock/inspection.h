@@ -14,12 +14,12 @@ extern "C" {
 typedef enum redlock_vote {
     REDLOCK_VOTE_NONE,        /* no answer when the others had decided */
     REDLOCK_VOTE_GRANTED,     /* done */
-    REDLOCK_VOTE_DENIED,      /* the key is held by another; for a reader also: others wait */
+    REDLOCK_VOTE_DENIED,      /* the key is held by another, or free, but left to the holder; for a
+                                 reader also: others wait */
     REDLOCK_VOTE_WRONG_TYPE,  /* the key exists but is no lock: it is not a string */
     REDLOCK_VOTE_NO_EXPIRY,   /* the key exists but is no lock: it never expires */
     REDLOCK_VOTE_MISSING,     /* the key to renew or release was not there */
-    REDLOCK_VOTE_ERROR,       /* the server refused the command, or the login sent before it:
-                                 `detail` is the server's text, or says why */
+    REDLOCK_VOTE_ERROR,       /* the server refused the command, or the login sent before it */
     REDLOCK_VOTE_TIMEOUT,     /* no answer within node_timeout_ms */
     REDLOCK_VOTE_UNREACHABLE, /* nothing was sent: no connection, or over a bound; see `detail` */
     REDLOCK_VOTE_REFUSED,     /* nothing was sent: the server refuses the login or the database,
@@ -37,8 +37,8 @@ typedef struct redlock_node_report {
     uint64_t ttl_ms;    /* DENIED: rest of the TTL of the other holder's key, or of the writer's
                            intent; 0: not known.
                            UNTRUSTED: time until trusted again; 0: until something else changes */
-    const char *detail; /* ERROR, UNREACHABLE, REFUSED, BROKEN, UNTRUSTED: the reason in words;
-                           "" */
+    const char *detail; /* DENIED (if not held), ERROR, UNREACHABLE, REFUSED, BROKEN, UNTRUSTED: the
+                           reason in words; "" */
 } redlock_node_report;
 
 /*

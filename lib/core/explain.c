@@ -35,7 +35,7 @@ static void describe(struct text *text, const redlock_node_report *report, uint6
                     subject->node_timeout_ms);
         break;
     case REDLOCK_VOTE_DENIED:
-        text_append(text, "held by another");
+        text_append(text, "%s", report->detail[0] != '\0' ? report->detail : "held by another");
         if (ttl_ms > 0) {
             text_append(text, ", for %" PRIu64 " ms more at most", ttl_ms);
         }

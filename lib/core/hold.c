@@ -69,7 +69,8 @@ static void top_up(struct lease *lease, uint32_t lacking, uint64_t until, uint64
 
 /* Returns a mask of the nodes without the key, and of those that the round did not ask. */
 static uint32_t lacking_after(const struct round *round) {
-    return round_voters(round, REDLOCK_VOTE_MISSING) | ~round->members;
+    uint32_t left_free = round_voters(round, REDLOCK_VOTE_UNTRUSTED) & round->left_free;
+    return round_voters(round, REDLOCK_VOTE_MISSING) | left_free | ~round->members;
 }
 
 /* Tops up after a round for which a quorum has the key. */

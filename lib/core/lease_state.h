@@ -97,7 +97,7 @@ struct lease_trying {
     uint64_t poll_at;    /* the instant at which the entry is asked for again */
     uint32_t may_queue;  /* mask: nodes that may have an entry from earlier tries for permits */
     uint32_t held_ms;  /* ms from begun_at for which a quorum keeps a holder's key; 0: not known */
-    uint16_t requeues; /* number of requeues since the last try that was none */
+    uint16_t requeues; /* number of requeues since the last try, or since all nodes denied */
     uint16_t permit_retries_left; /* permit retries allowed before the next pause */
     uint32_t trip_us;             /* time until a quorum answered the last ask, or its deadline */
 };

@@ -22,6 +22,12 @@
 /* The number of reservations after which a waiter requeues that has grants beside a holder. */
 #define REQUEUE_BESIDE_HOLDER 4
 
+/*
+ * The number of requeues after which a quorum that denies does so for a holder: by then, waiters
+ * that had a part of the nodes each have left all of them to the first.
+ */
+#define REQUEUES_OF_WAITERS 3
+
 /* The time within which a waiter asks a node that has started a new queue. */
 #define ENTER_SOON (50 * NANOS_PER_MS)
 
@@ -55,16 +61,18 @@ static uint32_t promising(const struct round *round) {
  */
 static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     const struct lease_terms *terms = lease->terms;
-    /* No pushes can complete a quorum: poll at random times, like retries. */
-    if (!round_has_quorum(round, promising(round))) {
-        if (terms->patience->is_opening) { /* polls of a crowd would delay that */
+    uint32_t free_in_ms = round_free_in_ms(round);
+    if (!round_has_quorum(round, promising(round))) { /* no pushes can complete one */
+        if (terms->patience->is_opening) {            /* polls of a crowd would delay that */
             return terms->reservation;
         }
-        return backoff_draw(lease->terms->seed,
-                            nanos_min(terms->retry_delay_max, terms->reservation));
+        if (free_in_ms > 0) { /* otherwise the last poll left a free key: ask for it at once */
+            return backoff_draw(lease->terms->seed,
+                                nanos_min(terms->retry_delay_max, terms->reservation));
+        }
     }
     /* One more millisecond, because nodes report the TTL in whole ones. */
-    uint64_t expiry = nanos_from_ms((uint64_t)round_free_in_ms(round) + 1);
+    uint64_t expiry = nanos_from_ms((uint64_t)free_in_ms + 1);
     uint64_t eighths = round->ahead == 0 ? POLL_EIGHTHS_OF_FIRST : POLL_EIGHTHS;
     uint64_t delay = nanos_min(expiry, terms->reservation / 8 * eighths);
     uint64_t spread =
@@ -103,13 +111,20 @@ static uint32_t holder_ms(const struct lease *lease, const struct round *round) 
     return is_known ? (uint32_t)nanos_min(ms, UINT32_MAX) : 0;
 }
 
+/* Returns whether requeues have not helped: a holder has the key, and no other waiter. */
+static bool is_beside_holder(const struct lease *lease) {
+    return lease->trying.requeues >= REQUEUES_OF_WAITERS;
+}
+
 /*
  * Returns whether the holder of an earlier answer still has the key at a quorum. A push says that
- * it has released it.
+ * it has released it. But if requeues have not helped, nodes only pass on what this waiter gives
+ * up.
  */
 static bool is_held(const struct lease *lease, const struct round *round, uint64_t now) {
     uint64_t ms = nanos_min(lease->trying.held_ms, holder_ms(lease, round));
-    return round->pushed == 0 && now < nanos_add(lease->begun_at, nanos_from_ms(ms));
+    bool is_released = round->pushed != 0 && !is_beside_holder(lease);
+    return !is_released && now < nanos_add(lease->begun_at, nanos_from_ms(ms));
 }
 
 /* Returns the instant from which nodes that have not answered may be late. */
@@ -131,7 +146,7 @@ static void plan_requeue(struct lease *lease, const struct round *round, uint64_
     /* Not yet: nobody has denied, and nodes that are not late may complete the quorum. */
     is_split &= is_offered || round_deniers(round) != 0 || !may_complete(round, now);
     if (is_split) {
-        /* Beside a holder they come from nodes that lack its key: nobody waits for them. */
+        /* Beside a holder they come from nodes that lack its key: no other waiter needs them. */
         uint64_t delay = is_held(lease, round, now)
                              ? REQUEUE_BESIDE_HOLDER * lease->terms->reservation
                              : requeue_delay(lease, now);
@@ -153,7 +168,7 @@ static void enter(struct lease *lease, const struct round *round, uint64_t now) 
     set_timer(lease, round);
 }
 
-/* ---- permits ---- */
+/* ---- asking again ---- */
 
 /*
  * Records the nodes that may hold the key for the token. Entries for a permit outlast the token,
@@ -165,6 +180,53 @@ static void record_holders(struct lease *lease, const struct round *round) {
     lease->trying.may_queue |= is_permit ? holders : 0;
     lease->may_hold |= is_permit ? holders & ~round_deniers(round) : holders;
 }
+
+/*
+ * Notes until when a quorum keeps the key for a holder: of a waiter that was denied by all nodes
+ * that answered, that knew of the holder before it got the key of single nodes, or whose requeues
+ * have not helped. Returns whether it does so now. The waiter must then take the key nowhere: a
+ * node that lacks the holder's key gets it by the holder's next renewal, if it is free there.
+ */
+static bool note_holder(struct lease *lease, const struct round *round, uint64_t now) {
+    bool is_denied = round_voters(round, REDLOCK_VOTE_GRANTED) == 0;
+    bool is_known = is_denied || is_beside_holder(lease) || is_held(lease, round, now);
+    /* Waiters for permits are also denied between requeues, by nodes that offer another one. */
+    lease->trying.requeues = is_denied && round->permits == NULL ? 0 : lease->trying.requeues;
+    lease->trying.held_ms = is_known ? holder_ms(lease, round) : 0;
+    return is_held(lease, round, now);
+}
+
+/* Asks for the entry again at once. */
+static void ask_again(struct lease *lease, const struct round *round, uint64_t now,
+                      struct lease_update *update) {
+    update->enters_only = note_holder(lease, round, now);
+    record_holders(lease, round);
+    lease->failure = (int8_t)tries_failure(round); /* until the nodes have answered again */
+    acquire_ask(lease, now, update);
+    update->keeps_token = true;
+}
+
+/*
+ * Returns whether a quorum may grant the key now. A foreign holder frees its keys one by one, so
+ * asking after the first one would be denied by the other nodes.
+ */
+static bool may_be_free(const struct round *round) {
+    return round_has_quorum(round, round->changed | round_voters(round, REDLOCK_VOTE_GRANTED));
+}
+
+/*
+ * Asks for the entry again, and for the key only if it may be free at a quorum, by the answers or
+ * by a notification. (Nodes offer permits only to those that ask for them.)
+ */
+static void poll(struct lease *lease, const struct round *round, uint64_t now,
+                 struct lease_update *update) {
+    bool is_kept = round_free_in_ms(round) > 0 && round->permits == NULL && !may_be_free(round);
+    lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
+    ask_again(lease, round, now, update);
+    update->enters_only = is_kept;
+}
+
+/* ---- permits ---- */
 
 /* Gives up any grants of a permit, and asks for `permit` under a new token. The entry stays. */
 static void change_permit(struct lease *lease, const struct round *round, uint32_t permit,
@@ -192,7 +254,7 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
         lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
     }
     if (permits_is_offered(round, lease->permit)) {
-        queue_ask_again(lease, round, now, update);
+        ask_again(lease, round, now, update);
         return true;
     }
     uint32_t granted = round_voters(round, REDLOCK_VOTE_GRANTED);
@@ -238,14 +300,6 @@ void queue_expired(struct lease *lease, const struct round *round, uint64_t now,
     }
 }
 
-/*
- * Returns whether a quorum may grant the key now. A foreign holder frees its keys one by one, so
- * asking after the first one would be denied by the other nodes.
- */
-static bool may_be_free(const struct round *round) {
-    return round_has_quorum(round, round->changed | round_voters(round, REDLOCK_VOTE_GRANTED));
-}
-
 void queue_key_changed(struct lease *lease, const struct round *round, uint64_t now,
                        struct lease_update *update) {
     bool is_queued = lease->state == LEASE_QUEUED;
@@ -257,7 +311,8 @@ void queue_key_changed(struct lease *lease, const struct round *round, uint64_t 
         }
     } else if (may_be_free(round)) {
         unsigned changes = lease->change_rounds;
-        queue_ask_again(lease, round, now, update);
+        ask_again(lease, round, now, update);
+        update->enters_only = false; /* the holder known from before may have released it */
         change_count_rounds(lease, changes + 1);
     }
 }
@@ -268,7 +323,7 @@ void queue_can_enter(struct lease *lease, const struct round *round, uint64_t no
         return;
     }
     if (!round_has_quorum(round, promising(round))) {
-        queue_ask_again(lease, round, now, update);
+        poll(lease, round, now, update);
         return;
     }
     /* A crowd asks once for several nodes, and not all in one instant. */
@@ -280,21 +335,13 @@ void queue_can_enter(struct lease *lease, const struct round *round, uint64_t no
 }
 
 /*
- * Notes until when a quorum keeps the key for a holder: of a waiter that was denied by all nodes
- * that answered, or that knew of the holder before it got the key of single nodes.
+ * Returns whether to ask again before a requeue. Pushes that take longer than requeues follow each
+ * other would always come too late, for a token that was given up: the answer reports them.
+ * (Permits are not pushed.)
  */
-static void note_holder(struct lease *lease, const struct round *round, uint64_t now) {
-    bool is_denied = round_voters(round, REDLOCK_VOTE_GRANTED) == 0;
-    lease->trying.held_ms = is_denied || is_held(lease, round, now) ? holder_ms(lease, round) : 0;
-}
-
-void queue_ask_again(struct lease *lease, const struct round *round, uint64_t now,
-                     struct lease_update *update) {
-    note_holder(lease, round, now);
-    record_holders(lease, round);
-    lease->failure = (int8_t)tries_failure(round); /* until the nodes have answered again */
-    acquire_ask(lease, now, update);
-    update->keeps_token = true;
+static bool must_ask_before(const struct lease *lease) {
+    return lease->has_new_token && lease->trying.requeues >= REQUEUES_OF_WAITERS - 1 &&
+           lease->terms->permits == 0;
 }
 
 /* Requeues: gives up the grants of a split vote, and asks for entries under a new token. */
@@ -308,7 +355,7 @@ static void requeue(struct lease *lease, const struct round *round, uint64_t now
     }
     /* Maekawa's deadlock: new entries with the old ticket let all nodes grant to the smallest. */
     update->undo = lease->may_hold | round_possible_holders(round);
-    note_holder(lease, round, now);
+    update->enters_only = note_holder(lease, round, now);
     lease->trying.requeues++;
     acquire_try(lease, now, update);
     /* A reader's share of before does not deny it another one. */
@@ -346,11 +393,13 @@ void queue_woken(struct lease *lease, struct round *round, const struct round_si
     /* The end of the wait comes before everything else that is due. */
     if (now >= lease->trying.give_up_at) {
         end_wait(lease, round, now, update);
+    } else if (now >= lease->trying.requeue_at && must_ask_before(lease)) {
+        lease->trying.requeue_at = NANOS_NEVER;
+        ask_again(lease, round, now, update);
     } else if (now >= lease->trying.requeue_at) {
         requeue(lease, round, now, update);
     } else if (now >= lease->trying.poll_at) {
-        lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
-        queue_ask_again(lease, round, now, update);
+        poll(lease, round, now, update);
     } else {
         /* After a notification that came in the pause, nodes watch the key again. */
         update->watch = now >= change_due(lease, NANOS_NEVER);

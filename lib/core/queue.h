@@ -16,6 +16,9 @@
  *    ticket. Each node then grants to its smallest ticket, on which all nodes agree. The time
  *    doubles with each requeue.
  *
+ * While a quorum keeps the key for a holder, the lease only enters the queues: at a node that lacks
+ * the holder's key it would keep out the holder's next renewal, and gain nothing.
+ *
  * Nodes do not push permits, but report which one has become free (scripts/parts/permits.lua). A
  * lease asks for it when a quorum has offered one, or when a requeue is due. It keeps its place in
  * the queue, but needs a new token, because each permit is a key of its own.
@@ -64,10 +67,6 @@ void queue_key_changed(struct lease *lease, const struct round *round, uint64_t 
  * grant the key without it, otherwise soon.
  */
 void queue_can_enter(struct lease *lease, const struct round *round, uint64_t now,
-                     struct lease_update *update);
-
-/* Asks for the entry again at once. */
-void queue_ask_again(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update);
 
 #endif

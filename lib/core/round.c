@@ -346,8 +346,10 @@ void round_expire(struct round *round, uint32_t late, uint64_t now) {
 }
 
 bool round_was_kept(const struct round *round) {
-    return round->verdict != ROUND_OPEN &&
-           quorum_is_reached(round->tallies[0].size, round->tallies[0].granted);
+    /* A QUEUE has no tallies: its verdict says it. */
+    return round->verdict == ROUND_YES ||
+           (round->verdict != ROUND_OPEN &&
+            quorum_is_reached(round->tallies[0].size, round->tallies[0].granted));
 }
 
 /* Returns a mask of the nodes whose vote is one of `votes`, a mask of redlock_vote. */

@@ -69,8 +69,11 @@ struct round {
     uint8_t votes[REDLOCK_MAX_NODES]; /* redlock_vote */
     uint32_t members;                 /* mask: nodes that count */
     uint32_t ahead;                   /* QUEUE: the largest number of waiters ahead at a member */
-    uint32_t awaited;                 /* mask: the members that DIAGNOSE waits for */
-    uint64_t start;                   /* a clock reading from before the first byte was queued */
+    union {
+        uint32_t awaited;   /* DIAGNOSE: mask: the members that it waits for */
+        uint32_t left_free; /* QUEUE: mask: members that left the key free: they do not count */
+    };
+    uint64_t start; /* a clock reading from before the first byte was queued */
     uint64_t ttl;
     uint64_t usable_until;        /* the lease's: the instant from which the round is useless */
     uint64_t sent_at;             /* the instant at which the command was written to the sockets */
@@ -124,6 +127,11 @@ void round_record_fence(struct round *round, uint32_t node, uint64_t fence);
 
 /* Records the vote REDLOCK_VOTE_GRANTED, with the value of the lock's counter at the node. */
 bool round_grant(struct round *round, uint32_t node, uint64_t fence);
+
+/* Records, before its UNTRUSTED, that a node left the key free: it was asked for an entry only. */
+static inline void round_record_left_free(struct round *round, uint32_t node) {
+    round->left_free |= UINT32_C(1) << node;
+}
 
 /* Records, before the DENIED of a QUEUE, an entry at the node with `ahead` waiters before it. */
 void round_mark_queued(struct round *round, uint32_t node, uint32_t ahead);

@@ -133,6 +133,7 @@ static void fill_try(const redlock_lock *lock, const struct lease_update *update
     if (update->round == ROUND_QUEUE) {
         operation->arguments.reservation_ms = nanos_to_ms(terms->reservation);
         operation->arguments.ticket = lock->wait->ticket;
+        operation->arguments.ttl_ms = update->enters_only ? 0 : operation->arguments.ttl_ms;
         /*
          * Wait queue: a new token gets its entry before the release of the old one, a new leader
          * before the release that pushes to it. Any other QUEUE may get what this turn releases.

@@ -491,6 +491,41 @@ static void send_form(struct call *call, uint32_t nodes, bool with_text) {
     }
 }
 
+/* Sends each form of the call to those of the nodes that need it: it is encoded once for all. */
+static void send_forms(struct call *call, uint32_t nodes, uint32_t lacking) {
+    send_form(call, nodes & ~lacking, false);
+    if ((nodes & lacking) != 0) {
+        send_form(call, nodes & lacking, true);
+    }
+}
+
+/* Has the locks of a call for entries only enter the queue. */
+static void take_nothing(struct call *call) {
+    script_call_clear(&call->arguments);
+    for (unsigned i = 0; i < call->count; i++) {
+        struct lock_arguments arguments = call->operations[i]->arguments;
+        arguments.ttl_ms = 0;
+        script_call_add(&call->arguments, call->eval.script, &arguments);
+    }
+}
+
+/*
+ * Returns those of the nodes whose grants do not count for a while: they were restarted, for
+ * example. A waiter would only keep the key from a holder, whose next renewal brings it there. A
+ * node that is back may have been restarted, until it has answered.
+ */
+static uint32_t find_useless(const struct call *call, uint32_t nodes) {
+    uint64_t now = clock_now();
+    uint32_t useless = 0;
+    struct node *node;
+    while ((node = members_take(call->calls->members, &nodes)) != NULL) {
+        struct trust_view view = guard_look(&node->guard);
+        bool is_back = view.fault == TRUST_NOT_ASKED && node->uplink.disconnected > 0;
+        useless |= is_back || view.until > now ? node_bit(node) : 0;
+    }
+    return useless;
+}
+
 /* Drops the tries that were given up in the turn in which they began. */
 static void prune(struct call *call) {
     unsigned count = call->count;
@@ -522,7 +557,6 @@ void call_send(struct call *call) {
     if (call->count == 0) {
         return;
     }
-    /* Each form is encoded once for all nodes that need it. */
     uint32_t rest = call->nodes;
     uint32_t lacking = 0;
     struct node *node;
@@ -531,8 +565,11 @@ void call_send(struct call *call) {
         lacking |= lacks ? node_bit(node) : 0;
     }
     call->request.length = script_call_length(&call->arguments); /* without the text */
-    send_form(call, call->nodes & ~lacking, false);
-    if (lacking != 0) {
-        send_form(call, lacking, true);
+    bool asks = script_sources[call->eval.script].has_channel;
+    uint32_t useless = asks ? find_useless(call, call->nodes) : 0;
+    send_forms(call, call->nodes & ~useless, lacking);
+    if (useless != 0) {
+        take_nothing(call);
+        send_forms(call, useless, lacking);
     }
 }

@@ -505,13 +505,22 @@ static __attribute__((noinline)) void vote_unconfirmed(struct operation *operati
 
 /*
  * Casts the vote that a key is held. The keys of a replica and of a duplicate are another node's,
- * perhaps the key that this operation has just set there, so that they deny nothing.
+ * perhaps the key that this operation has just set there, so that they deny nothing. Nor does a
+ * node that was asked not to grant a free key, because its grants do not count (round/call.c).
  */
 static __attribute__((noinline)) void vote_held(struct operation *operation, struct node *node,
                                                 const struct reply_outcome *outcome,
                                                 const char *detail) {
     struct trust_view view = guard_judge(&node->guard);
-    if (view.fault == TRUST_REPLICA || view.fault == TRUST_DUPLICATE) {
+    bool is_free = view.fault != TRUST_NO_FAULT && outcome->other_ttl_ms == 0;
+    if (is_free) {
+        round_record_left_free(&operation->round, node->index);
+        mark_queued(operation, node, outcome);
+    }
+    if (outcome->other_ttl_ms == 0 && operation->arguments.ttl_ms == 0) {
+        detail = "left free for the holder";
+    }
+    if (is_free || view.fault == TRUST_REPLICA || view.fault == TRUST_DUPLICATE) {
         vote_untrusted(operation, node, view);
     } else if (!operation->round.doubts_denials) { /* otherwise the DIAGNOSE's answer is awaited */
         cast_other(operation, node, outcome, detail);

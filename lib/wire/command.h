@@ -28,7 +28,7 @@ struct key;
 struct lock_arguments {
     struct key *key;         /* the first of its keys */
     const char *owner;       /* "": none */
-    uint64_t ttl_ms;         /* SCRIPT_STAY: time to stay */
+    uint64_t ttl_ms;         /* SCRIPT_STAY: time to stay; QUEUE: 0: only enter the queue */
     uint64_t key_count;      /* number of its keys */
     uint64_t is_fenced;      /* 1: its keys have counters */
     uint64_t fence;          /* fenced: minimum for the counters */

@@ -1,6 +1,6 @@
 /*
  * Waiting is the same for all kinds of locks: those who wait are served in the order of their
- * requests, and those who leave the queue leave no entry.
+ * requests, those who leave the queue leave no entry, and nobody keeps a key from its holder.
  */
 #include "clocks.h"
 #include "harness.h"
@@ -8,6 +8,7 @@
 #include "wait_queue.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define KEY "orders:42"
 #define OTHER_KEY "orders:43"
@@ -174,8 +175,51 @@ static void whose_wait_is_over_leaves_no_entry(void **state) {
     wait_all_over(f);
 }
 
+struct asked {
+    struct fixture *f;
+    size_t times; /* entries that a master has been asked for, in all */
+};
+
+static bool has_asked(void *arg) {
+    const struct asked *asked = arg;
+
+    return executed(asked->f, 0, "zadd") >= asked->times;
+}
+
+static bool has_all_keys(void *arg) {
+    struct fixture *f = arg;
+    const struct kind *kind = f->row;
+    const char *lost = value_at(f, 0, kind->key);
+
+    return lost != NULL && strcmp(lost, value_at(f, 1, kind->key)) == 0;
+}
+
+/* The holder's next extension brings the key back to a master that has lost it. */
+static void does_not_keep_a_lost_key_from_its_holder(void **state) {
+    struct fixture *f = *state;
+    const struct kind *kind = f->row;
+    redlock_request request = request_of(kind);
+    redlock_client *client = connect_client(f);
+    redlock_lock *lock = hold_kind(f, kind);
+    struct call *call = begin_acquire(f, client, &request);
+
+    wait_for_entries(f, 1);
+    wait_all_answered(f, client);
+    rival_frees(f, 0, 1, kind->key);
+    struct asked asked = {f, executed(f, 0, "zadd") + 4}; /* one entry takes two commands at most */
+    pass_until(f, client, 0, 200, has_asked, &asked, "the waiter has asked twice");
+    wait_all_answered(f, client);
+    assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
+    run_until(f, has_all_keys, f, "the holder has the key at each master");
+    assert_int_equal(call->ended, 0);
+
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    take_turn(f, call);
+    wait_all_over(f);
+}
+
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
-#define SCENARIOS 4
+#define SCENARIOS 5
 
 int main(void) {
     static const struct {
@@ -186,6 +230,7 @@ int main(void) {
         {"that was canceled leaves no entry", that_was_canceled_leaves_no_entry},
         {"whose client closes leaves no entry", whose_client_closes_leaves_no_entry},
         {"whose wait is over leaves no entry", whose_wait_is_over_leaves_no_entry},
+        {"that waits keeps no key from its holder", does_not_keep_a_lost_key_from_its_holder},
     };
     static char names[KINDS * SCENARIOS][64];
     struct CMUnitTest tests[KINDS * SCENARIOS];

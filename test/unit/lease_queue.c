@@ -370,29 +370,24 @@ static void test_answers_after_a_quorum_of_them_count(void **state) {
     assert_true(queue_heeds(&rig.round, REDLOCK_VOTE_DENIED)); /* and when two stay silent */
 }
 
-/* ---- requeues ---- */
-
-/* The time that nodes take to answer counts, not the time in the queue. */
-static void test_a_split_vote_is_given_up_for_a_new_entry(void **state) {
+/* Nodes whose grants do not count are asked for an entry only: the holder then tops them up. */
+static void test_nodes_that_only_gave_an_entry_are_topped_up(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = queue_terms();
-    uint64_t delay = MS(5); /* two round trips and 1 ms */
-    start_queued(&rig, &terms, 0);
-    for (unsigned i = 0; i < 10; i++) {
-        rig_pass(&rig, MS(30));
-        uint64_t before = rig.now;
-        rig_push(&rig, i % 5, rig.now + MS(900));
-        assert_int_equal(rig.lease.wake_at, before + delay);
-        rig_wake_on_time(&rig);
-        assert_sent(&rig, ROUND_QUEUE);
-        assert_false(rig.update.keeps_token);
-        assert_int_equal(rig.update.undo, 0x1f);
-        assert_int_equal(rig.lease.tries, i + 2);
-        mark_queued(&rig, 0);
-        delay = nanos_min(2 * delay, terms.reservation / 4);
-    }
+    rig_start(&rig, &terms, 1);
+    rig_pass(&rig, MS(2));
+    round_record_left_free(&rig.round, 4);
+    round_vote(&rig.round, 4, REDLOCK_VOTE_UNTRUSTED, 500);
+    round_vote(&rig.round, 3, REDLOCK_VOTE_UNTRUSTED, 500); /* it has the key */
+    rig_votes(&rig, "GGG");
+    assert_state(&rig, LEASE_HELD);
+    assert_true(rig.update.top_up_later);
+    rig_late_votes(&rig);
+    assert_int_equal(rig.update.top_up, NODE(4));
 }
+
+/* ---- requeues ---- */
 
 /* Makes node 0 grant the key, and the others deny it, with an entry. */
 static void grant_at_one(struct rig *rig) {
@@ -401,6 +396,110 @@ static void grant_at_one(struct rig *rig) {
     round_vote(&rig->round, 0, REDLOCK_VOTE_GRANTED, 0);
     rig_late_votes(rig);
     assert_state(rig, LEASE_QUEUED);
+}
+
+/*
+ * The time that nodes take to answer counts, not the time in the queue. From the third time on the
+ * lease asks first: pushes may take longer than that.
+ */
+static void test_a_split_vote_is_given_up_for_a_new_entry(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    uint64_t delay = MS(5); /* two round trips and 1 ms */
+    start_queued(&rig, &terms, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        rig_pass(&rig, MS(30));
+        uint64_t before = rig.now;
+        rig_push(&rig, i % 5, rig.now + MS(900));
+        assert_int_equal(rig.lease.wake_at, before + delay);
+        rig_wake_on_time(&rig);
+        assert_sent(&rig, ROUND_QUEUE);
+        assert_int_equal(rig.update.keeps_token, i >= 2);
+        if (i >= 2) {
+            before = rig.now + MS(2);
+            grant_at_one(&rig);
+            assert_int_equal(rig.lease.wake_at, before + delay);
+            rig_wake_on_time(&rig);
+            assert_sent(&rig, ROUND_QUEUE);
+        }
+        assert_false(rig.update.keeps_token);
+        assert_int_equal(rig.update.undo, 0x1f);
+        assert_int_equal(rig.lease.tries, i + 2);
+        mark_queued(&rig, 0);
+        delay = nanos_min(2 * delay, terms.reservation / 4);
+    }
+}
+
+/* While a quorum keeps the key for a holder, the lease leaves it to the holder at other nodes. */
+static void test_who_waits_beside_a_holder_only_enters(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    rig_start(&rig, &terms, 1);
+    assert_sent(&rig, ROUND_QUEUE);
+    assert_false(rig.update.enters_only);
+    mark_queued(&rig, 0);
+    rig_wake_on_time(&rig);
+    assert_true(rig.update.enters_only);
+    /* Its own key, or a free one, is not granted; a minority of such nodes changes nothing. */
+    rig_pass(&rig, MS(2));
+    deny_from(&rig, 2, 0);
+    round_vote(&rig.round, 0, REDLOCK_VOTE_DENIED, 0);
+    round_vote(&rig.round, 1, REDLOCK_VOTE_DENIED, 0);
+    rig_late_votes(&rig);
+    rig_wake_on_time(&rig);
+    assert_true(rig.update.enters_only);
+    /* With a third one, the key may be free. */
+    rig_pass(&rig, MS(2));
+    deny_from(&rig, 3, 0);
+    for (uint32_t node = 0; node < 3; node++) {
+        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 0);
+    }
+    rig_late_votes(&rig);
+    rig_wake_on_time(&rig);
+    assert_true(rig.update.keeps_token);
+    assert_false(rig.update.enters_only);
+    /* A push says that the holder has released it. */
+    mark_queued(&rig, 0);
+    rig_push(&rig, 1, rig.now + MS(900));
+    rig_wake_on_time(&rig);
+    assert_false(rig.update.keeps_token);
+    assert_false(rig.update.enters_only);
+}
+
+/*
+ * The node that grants passes the key to the new token: it is the same node after each requeue, so
+ * no other waiter is in need of it, and a holder has the others.
+ */
+static void test_requeues_that_do_not_help_show_a_holder(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    rig_start(&rig, &terms, 1);
+    grant_at_one(&rig);
+    for (unsigned i = 0; i < 3; i++) {
+        if (i == 2) { /* asks first */
+            rig_wake_on_time(&rig);
+            assert_true(rig.update.keeps_token);
+            assert_false(rig.update.enters_only);
+            grant_at_one(&rig);
+        }
+        rig_wake_on_time(&rig);
+        assert_false(rig.update.keeps_token);
+        assert_false(rig.update.enters_only);
+        mark_queued(&rig, 0);
+        rig_push(&rig, 0, rig.now + MS(900));
+    }
+    rig_wake_on_time(&rig);
+    assert_true(rig.update.keeps_token);
+    assert_true(rig.update.enters_only);
+    /* From then on all deny, and nothing is left to give up. */
+    mark_queued(&rig, 0);
+    assert_int_equal(rig.lease.trying.requeue_at, NANOS_NEVER);
+    rig_wake_on_time(&rig);
+    assert_true(rig.update.enters_only);
+    assert_int_equal(rig.lease.trying.requeues, 0);
 }
 
 /* A node that has lost its keys grants the key of a holder: no other waiter is in need of it. */
@@ -779,6 +878,9 @@ int main(void) {
         cmocka_unit_test(test_a_split_vote_is_given_up_for_a_new_entry),
         cmocka_unit_test(test_a_grant_beside_a_holder_is_kept_for_longer),
         cmocka_unit_test(test_a_split_vote_in_the_first_round_is_given_up_soon),
+        cmocka_unit_test(test_nodes_that_only_gave_an_entry_are_topped_up),
+        cmocka_unit_test(test_who_waits_beside_a_holder_only_enters),
+        cmocka_unit_test(test_requeues_that_do_not_help_show_a_holder),
         cmocka_unit_test(test_a_denial_after_a_requeue_is_no_evidence),
         cmocka_unit_test(test_a_decided_round_keeps_its_votes_when_canceled),
         cmocka_unit_test(test_a_push_that_comes_after_a_cancel_is_nothing),

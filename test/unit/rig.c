@@ -99,7 +99,8 @@ static void count_notifications(struct rig *rig) {
  */
 static void check_top_up(struct rig *rig, const struct round *before) {
     uint32_t nodes = rig->update.top_up;
-    uint32_t lacking = round_voters(before, REDLOCK_VOTE_MISSING) | ~before->members;
+    uint32_t left_free = round_voters(before, REDLOCK_VOTE_UNTRUSTED) & before->left_free;
+    uint32_t lacking = round_voters(before, REDLOCK_VOTE_MISSING) | left_free | ~before->members;
     if (nodes == 0) {
         return;
     }

@@ -2,7 +2,8 @@
 -- the waiter in the key's queue, and passes the key, if free, to the first waiter. Repeated with
 -- the same value, QUEUE only extends the expiry of a key that the waiter has by now. Without a
 -- channel the waiter gets no queue entry; a writer that meets readers then leaves its intent, like
--- WRITE.
+-- WRITE. A waiter whose TTL is 0 only enters the queue: it neither takes a free key, nor passes it
+-- on, nor extends its own, because a holder may lack the key here. The answer is h0 for both.
 --
 -- After that, QUEUE gives back the keys of items whose form is '-': like LEAVE if there is a
 -- ticket, like RELEASE if the ticket is 0. So a client's waiter is queued before the client's
@@ -37,6 +38,9 @@ local function queue(key, token, ttl, reservation, form, idle, ticket)
   local entry = table.concat({token, my_channel, reservation, form, idle}, ' ')
   local value, fenced = redis.pcall('get', key), is_fenced(form)
   if fenced and not count_of(key .. '@COUNTER_SUFFIX@', @FENCE_RANGE@) then return 'c' end
+  if ttl == '0' and (not value or value == token) then
+    return 'h0' .. make_entry(key, token, ticket, entry)
+  end
   -- The key was pushed to the waiter before this call: keep it, but never shorten its life.
   if value == token then
     list_queue(key, ticket)

@@ -2,7 +2,7 @@
 -- free permits for the waiters ahead as well. Otherwise it enters the waiter in the semaphore's
 -- queue, and notifies the waiters ahead of free permits. Repeated with the same value, QUEUE_PERMIT
 -- only extends the expiry of a permit that the waiter has by now. Without a channel the waiter gets
--- no queue entry.
+-- no queue entry. A waiter whose TTL is 0 only enters the queue, as in QUEUE.
 --
 -- keys:      key
 -- arguments: channel; value, ttl_ms, reservation_ms, is_fenced, counter_ttl_ms, ticket, permits
@@ -40,21 +40,22 @@ for i, key in ipairs(KEYS) do
   local queue, entry = permit_queue_of(key), entry_of(token, my_channel, reservation, permits)
   local value, fenced = redis.pcall('get', key), fence == '1'
   local is_counted = not fenced or count_of(key .. '@COUNTER_SUFFIX@', @FENCE_RANGE@)
-  if is_counted and value == token then
+  if is_counted and value == token and ttl ~= '0' then
     if tonumber(ttl) > redis.call('pttl', key) then redis.call('pexpire', key, ttl) end
     answer[i] = granted(key, fenced, idle, 0, 0)
   else
-    local is_alone = not value and redis.pcall('exists', queue) ~= 1
+    local is_free = not value and ttl ~= '0'
+    local is_alone = is_free and redis.pcall('exists', queue) ~= 1
     local suffix, has_reservation, map = '', false, nil
     if not is_alone then
       front_of(queue)
       suffix, has_reservation = enter(queue, entry, token, ticket)
     end
     local mine = string.sub(suffix, 1, 1) == 'q' and entry or nil
-    local may = is_counted and not value and (is_alone or has_reservation)
-    if not may and not has_reservation then
+    local may = is_counted and is_free and (is_alone or has_reservation)
+    if not may and not has_reservation and ttl ~= '0' then
       map = offer(queue, key, permits, mine)
-      may = is_counted and not value and map
+      may = is_counted and is_free and map
     end
     if may then
       redis.call('set', key, token, 'PX', ttl)
@@ -62,7 +63,8 @@ for i, key in ipairs(KEYS) do
       answer[i] = granted(key, fenced, idle, @FENCE_RANGE@, tonumber(ticket))
     else
       if has_reservation then map = select(2, scan(key, permits, 0)) end
-      local item = not is_counted and 'c' or value and not_owned(key, value) or 'h1000'
+      local item = not is_counted and 'c' or value and not_owned(key, value) or
+        (ttl == '0' and 'h0' or 'h1000')
       answer[i] = item .. (map or 'f') .. (string.sub(item, 1, 1) == 'h' and suffix or '')
     end
   end

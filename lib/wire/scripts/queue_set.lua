@@ -2,7 +2,7 @@
 -- of them. Otherwise it takes none, enters the waiter only in the queue of the first key that is in
 -- the way, and passes free keys to their first waiters. Repeated with the same value, QUEUE_SET
 -- only extends the expiry of keys that the waiter has by now. Without a channel the waiter gets no
--- queue entry. Fences count as in TAKE.
+-- queue entry. Fences count as in TAKE. A waiter whose TTL is 0 only enters a queue, as in QUEUE.
 --
 -- keys:      all keys of a lock; then all of its counters, if fenced
 -- arguments: channel; value, ttl_ms, key_count, reservation_ms, form, counter_ttl_ms, ticket
@@ -101,7 +101,10 @@ while k <= #KEYS do
   local entry = table.concat({token, my_channel, reservation, form, idle, names_of(keys)}, ' ')
   local had, first, refusal = scan(keys, token, form)
   local item
-  if had == #keys and not refusal then
+  if ttl == '0' and not refusal then
+    item = 'h0' .. make_entry(keys[1], token, ticket, entry)
+    leave_others(keys, token, ticket, keys[1])
+  elseif had == #keys and not refusal then
     for _, key in ipairs(keys) do list_queue(key, ticket) end
     item = take(keys, token, ttl, form, idle, 0, 0)
   elseif refusal then

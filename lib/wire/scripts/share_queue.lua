@@ -2,7 +2,8 @@
 -- the key's queue, and passes the key to the waiters ahead that may have it. Repeated with the same
 -- value, SHARE_QUEUE only extends the expiry of a share that the reader has by now. Where readers
 -- hold the key, it notifies the first waiter to ask again, and removes one whose client does not
--- listen, or did not ask. Without a channel the reader gets no queue entry.
+-- listen, or did not ask. Without a channel the reader gets no queue entry. A reader whose TTL is 0
+-- is not admitted, as in QUEUE.
 --
 -- keys:      key, readers, writer (the intent)
 -- arguments: channel; value, ttl_ms, reservation_ms, form, counter_ttl_ms, ticket
@@ -23,8 +24,9 @@ end
 -- Admits a reader that is not listed, or enters it in the queue, of a key that is free or shared
 -- (value). Returns the item.
 local function enter(key, value, readers, reader, ttl, ticket, entry)
+  if not value and ttl == '0' then return 'h0' .. make_entry(key, reader, ticket, entry) end
   local left = write_ms(key)
-  local is_alone = left < 0 and redis.pcall('exists', queue_of(key)) ~= 1
+  local is_alone = ttl ~= '0' and left < 0 and redis.pcall('exists', queue_of(key)) ~= 1
   if not is_alone then
     local suffix = make_entry(key, reader, ticket, entry)
     if left >= 0 then return 'h' .. text(left) .. suffix end
@@ -38,6 +40,7 @@ local function enter(key, value, readers, reader, ttl, ticket, entry)
     if others and is_kept_out(key, readers, entry) then
       return with_entry(not_owned(key, ''), suffix)
     end
+    if ttl == '0' then return 'h0' .. suffix end
     remove(key, entry)
     value = others
   end
@@ -56,6 +59,9 @@ for i = 1, #KEYS / 3 do
   if value and not is_shared(key, value, readers, now) then
     local suffix = make_entry(key, reader, ticket, entry)
     answer[i] = with_entry(not_owned(key, value), suffix, value)
+  elseif value and listed(readers, reader) > 0 and ttl == '0' then
+    expire(key, readers)
+    answer[i] = 'h0' .. make_entry(key, reader, ticket, entry)
   elseif value and listed(readers, reader) > 0 then
     list_queue(key, ticket)
     answer[i] = list(key, readers, reader, ttl)
