@@ -37,12 +37,13 @@ static uint32_t keys_of(const struct checker *checker, const struct parsed_call 
 }
 
 static void check_asked(const struct checker *checker, const struct event_base *process,
-                        const struct token *token, const struct word *ttl) {
+                        const struct token *token, const struct parsed_call *call) {
     long long asked = 0;
-    word_number(ttl, &asked);
+    word_number(call->ttl, &asked);
+    long long least = call->ticket != NULL ? 0 : 1; /* a waiter may only enter the queue */
     bool is_more = (uint64_t)asked > checker->asked_ttl_ms[process->index][token->key] &&
                    !checker->clocks_jump;
-    if (asked <= 0 || is_more) {
+    if (asked < least || is_more) {
         violate(checker->world, INVARIANT_EXPIRY,
                 "process %u asks for a longer TTL than its application", process->index);
     }
@@ -93,7 +94,7 @@ static void take_sent(struct checker *checker, const struct link *link,
         violate(world, INVARIANT_REVIVAL, "process %u tops up key %u, which it has lost",
                 process->index, token->key);
     }
-    check_asked(checker, process, token, call->ttl);
+    check_asked(checker, process, token, call);
 }
 
 static void set_sent(struct checker *checker, const struct link *link, const struct words *words) {

@@ -56,11 +56,7 @@ static void be_young(const struct nemesis *nemesis, struct server *server, uint6
 
 /* ---- restarts ---- */
 
-/*
- * Restarts a server: empty, or from an old snapshot; a durable one with all its keys. The server
- * serves at once, but unless it is durable, clients trust it only after the longest TTL.
- */
-static void restart(struct nemesis *nemesis, struct server *server) {
+void mishap_restart(struct nemesis *nemesis, struct server *server) {
     bool keeps = is_durable(nemesis, server);
     TRACE(nemesis->world, "nemesis: node %u restarts %s", server->master.index,
           keeps ? "with all it had" : "empty");
@@ -109,12 +105,12 @@ static void set_clock(struct nemesis *nemesis, struct server *server, int64_t by
 /* Sets the clock before the server starts, so that its uptime is right. */
 static void jump_in_restart(struct nemesis *nemesis, struct server *server, int64_t by) {
     set_clock(nemesis, server, by, true, !is_durable(nemesis, server));
-    restart(nemesis, server);
+    mishap_restart(nemesis, server);
 }
 
 /* Sets the clock back after the server has started, so that its uptime is negative. */
 static void jump_after_restart(struct nemesis *nemesis, struct server *server, int64_t by) {
-    restart(nemesis, server);
+    mishap_restart(nemesis, server);
     set_clock(nemesis, server, by, true, !is_durable(nemesis, server));
 }
 
@@ -309,7 +305,7 @@ static void forget_open(struct nemesis *nemesis) {
     if (nemesis->world->now > nemesis->heard_at) {
         nemesis->stage = STAGE_CLEAR;
     } else if (count_keys(nemesis) > 0) {
-        restart(nemesis, &nemesis->network->servers[nemesis->forgetful]);
+        mishap_restart(nemesis, &nemesis->network->servers[nemesis->forgetful]);
         nemesis->stage = STAGE_FORGOTTEN;
     }
     look_again(nemesis);
@@ -388,6 +384,6 @@ void mishap_strike(struct nemesis *nemesis) {
     } else if (plan->has_jumps && draw(nemesis, 3) == 0) {
         set_clocks(nemesis, count);
     } else {
-        restart(nemesis, &nemesis->network->servers[draw(nemesis, plan->nodes)]);
+        mishap_restart(nemesis, &nemesis->network->servers[draw(nemesis, plan->nodes)]);
     }
 }

@@ -10,6 +10,12 @@
 /* Causes one of the faults that the plan allows. */
 void mishap_strike(struct nemesis *nemesis);
 
+/*
+ * Restarts a server: empty, or from an old snapshot; a durable one with all its keys. The server
+ * serves at once, but unless it is durable, clients trust it only after the longest TTL.
+ */
+void mishap_restart(struct nemesis *nemesis, struct server *server);
+
 /* Makes a replica a master again. */
 void mishap_promote(struct nemesis *nemesis, struct server *server);
 

@@ -469,6 +469,27 @@ static void strike(struct nemesis *nemesis) {
     }
 }
 
+/*
+ * Has a node fail: it hangs until its keys have expired, or restarts without them. The next one
+ * fails when clients count the node again, and holders had a renewal to bring their keys back. A
+ * waiter that finds the key free at a node that was hung may take it for some seconds, until it
+ * notices the holder; at a node that was restarted it takes none.
+ */
+static void fail_in_turn(struct nemesis *nemesis) {
+    const redlock_options *options = &nemesis->plan->options;
+    struct server *server = &nemesis->network->servers[nemesis->turn++ % nemesis->plan->nodes];
+    uint64_t ttl = nemesis->plan->ttl_most_ms * MS;
+    uint64_t until = nemesis->world->now + ttl + ttl / 3;
+    nemesis->strikes_at = until + (options->reconnect_delay_max_ms + 500) * MS;
+    if (coin(nemesis) || nemesis->plan->permits > 0) {
+        mishap_restart(nemesis, server);
+    } else {
+        TRACE(nemesis->world, "nemesis: node %u is paused for long", server->master.index);
+        server->paused_until = until;
+        nemesis->strikes_at += ttl + 4500 * MS;
+    }
+}
+
 static void wait(struct nemesis *nemesis) {
     uint64_t at = nemesis->strikes_at;
     if (at <= nemesis->world->now) {
@@ -479,7 +500,11 @@ static void wait(struct nemesis *nemesis) {
 
 static void on_task(void *owner) {
     struct nemesis *nemesis = owner;
-    strike(nemesis);
+    if (nemesis->plan->has_turns) {
+        fail_in_turn(nemesis);
+    } else {
+        strike(nemesis);
+    }
     wait(nemesis);
 }
 
@@ -561,7 +586,9 @@ void nemesis_heal(struct nemesis *nemesis) {
 void nemesis_fall_in_step(struct nemesis *nemesis) {
     const struct plan *plan = nemesis->plan;
     for (unsigned i = 0; i < plan->processes; i++) {
-        tempo_set(&nemesis->apps[i].process.clock, nemesis->world->now, 0, 0);
+        struct event_base *process = &nemesis->apps[i].process;
+        tempo_set(&process->clock, nemesis->world->now, 0, 0);
+        loops_set_again(process);
         for (unsigned j = 0; j < plan->nodes; j++) {
             struct path *path = &nemesis->network->paths[i][j];
             *path = (struct path){.latency = j % plan->processes == i ? MS / 5 : MS};

@@ -29,6 +29,7 @@ struct nemesis {
     unsigned forgetful;   /* in worlds of open acquisitions: the node that grants and forgets */
     uint64_t heard_at;    /* instant from which the other process's requests arrive */
     uint64_t opened_till; /* instant at which the acquisition reaches the other nodes */
+    unsigned turn;        /* where nodes fail in turn: the next one */
     /* instant until which the server's clock does not jump again */
     uint64_t clock_rests_until[SERVERS_MAX];
 };

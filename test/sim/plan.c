@@ -209,6 +209,36 @@ static void draw_open(struct plan *plan, struct rng *rng) {
 }
 
 /*
+ * Draws locks that are held for long, while others wait for them and one node fails after the
+ * other: none may be lost, because each node comes back before the next fails.
+ */
+static void draw_turns(struct plan *plan, struct rng *rng) {
+    redlock_options *options = &plan->options;
+    plan->has_turns = true;
+    plan->has_open = plan->has_duplicate = plan->has_jumps = plan->has_min_holds = false;
+    plan->has_long_ttls = plan->has_hurry = plan->has_losses = plan->has_rest = false;
+    plan->durable = 0;
+    plan->nodes = rng_chance(rng, 700) ? 3 : 5;
+    plan->processes = (unsigned)rng_between(rng, 2, 3);
+    plan->workers = 1;
+    plan->permits = rng_chance(rng, 300);
+    plan->has_readers &= plan->permits == 0;
+    plan->keys = plan->has_sets && plan->permits == 0 ? 2 : 1;
+    plan->preemptions = plan->failures = plan->wait_replicas = 0;
+    plan->lock_delay_ms = plan->lateness = 0;
+    plan->ttl_least_ms = plan->ttl_most_ms = options->max_ttl_ms = rng_between(rng, 1500, 4000);
+    plan->think_ms = 1000;
+    plan->hold_ms = 60000;
+    plan->latency = plan->jitter = rng_between(rng, MS / 10, 2 * MS);
+    options->node_timeout_ms = rng_between(rng, 50, 250);
+    options->stall_timeout_ms = 2 * options->node_timeout_ms;
+    options->reconnect_delay_max_ms = rng_between(rng, options->reconnect_delay_ms, 1000);
+    options->max_commands = 1024;
+    plan->duration = 100000 * MS;
+    plan->fault_every = 1; /* the turns have times of their own */
+}
+
+/*
  * Draws nodes that become replicas, still accept writes, and lose them whenever they take over
  * their master's memory; and TTLs longer than the change can stay undetected.
  */
@@ -494,6 +524,8 @@ void plan_draw(struct plan *plan, struct rng *rng, const struct demand *demand) 
     }
     if (demand->profile == PROFILE_GUARDED && !plan->has_hurry && plan->duration / MS % 16 == 5) {
         draw_replicas(plan, rng);
+    } else if (demand->profile == PROFILE_GUARDED && plan->duration / MS % 16 == 9) {
+        draw_turns(plan, rng);
     }
     if (demand->profile == PROFILE_KEPT && plan->has_readers && plan->duration / MS % 4 == 1) {
         draw_hung(plan, rng);

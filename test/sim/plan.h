@@ -73,7 +73,8 @@ struct plan {
     bool has_owners;
     /* number of permits of the only semaphore, which all workers want; 0: they want locks */
     unsigned permits;
-    bool has_hung;          /* whether a process hangs for long while it waits for readers */
+    bool has_turns; /* whether nodes fail one after the other, while locks are held for long */
+    bool has_hung;  /* whether a process hangs for long while it waits for readers */
     bool has_brief_readers; /* whether readers end their wait before they ask a second time */
     bool has_readers;       /* whether most requests are of readers and writers */
     bool has_own_keys;      /* whether each worker wants a key that no other wants */

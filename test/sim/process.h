@@ -117,6 +117,9 @@ void process_may_be_preempted(struct event_base *process);
 /* Returns the process of a client's loop. */
 struct event_base *process_of(redlock_loop *loop);
 
+/* Requests the wakes of a process's loops anew, after its clock was set. */
+void loops_set_again(struct event_base *process);
+
 /* Frees the loops of a process that is killed. */
 void loops_free(struct event_base *process);
 

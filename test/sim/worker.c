@@ -252,7 +252,9 @@ static void on_lost(redlock_lock *lock, redlock_status status, void *arg) {
     if (status == REDLOCK_EEXPIRED) {
         check_expired(&worker->hold);
     }
-    if (worker->is_watched && plan_is_calm(app->plan) && app->plan->is_distant) {
+    bool is_calm = plan_is_calm(app->plan) && app->plan->is_distant;
+    bool must_last = is_calm || (app->plan->has_turns && app->phase == PHASE_FAULTS);
+    if (worker->is_watched && must_last) {
         violate(app_world(app), INVARIANT_RENEWAL,
                 "process %u lost key %u, which a watchdog renews: %s", app->process.index,
                 worker->hold.key, redlock_explain(lock));
@@ -401,6 +403,12 @@ static void acquire(struct worker *worker) {
     }
     request.watchdog = app_chance(app, is_patient || plan->has_hung ? 800 : 400);
     request.max_hold_ms = app_chance(app, 300) ? app_draw(app, 2000) : 0;
+    if (plan->has_turns) {
+        request.wait_ms = REDLOCK_FOREVER;
+        request.watchdog = true;
+        request.retries = 0;
+        request.max_hold_ms = 0;
+    }
     worker->acquires = record_expect(worker);
     worker->acquires->min_validity = request.min_validity_ms * MS;
     /* The time of a request that waits may be over before its client is connected. */

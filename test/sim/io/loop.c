@@ -72,6 +72,16 @@ redlock_loop *loop_on_libevent(struct event_base *process, const redlock_allocat
     return &self->loop;
 }
 
+void loops_set_again(struct event_base *process) {
+    struct process_loop *self;
+    TAILQ_FOREACH(self, &process->loops, link) {
+        if (self->due.due.position != 0) {
+            uint64_t at = tempo_true(&process->clock, self->loop.wakes_at);
+            alarm_set(&self->due, at > process->world->now ? at : process->world->now);
+        }
+    }
+}
+
 void loops_free(struct event_base *process) {
     while (!TAILQ_EMPTY(&process->loops)) {
         free_loop(TAILQ_FIRST(&process->loops));
