@@ -15,6 +15,8 @@ let rec nat i = if i = 0 then O else S (nat (i - 1))
 let nats = Array.init 100 nat
 let members mask = List.filter (fun i -> mask lsr i land 1 = 1) (List.init 62 Fun.id)
 
+let rec gcd a b = if b = 0 then a else gcd b (a mod b)
+
 exception Refusal of string
 
 (* The world's numbers, and the lists of nodes by which its holds are counted. *)
@@ -35,8 +37,10 @@ let world_of first lines =
       let ids mask = List.map (Array.get nats) (members mask) in
       Hashtbl.iter (fun (a, b) i -> table.(i) <- ids a :: if b = 0 then [] else [ids b]) lists;
       let ns = List.init nodes (Array.get nats) and cs = List.init clients (Array.get nats) in
-      let slow = z slow and fast = z fast and grain = z grain in
-      let max_ttl = z max_ttl in
+      (* Only the ratio counts, and small numbers are multiplied faster. *)
+      let unit = gcd slow fast in
+      let slow = z (slow / unit) and fast = z (fast / unit) in
+      let grain = z grain and max_ttl = z max_ttl in
       { title = Printf.sprintf "%s %s (%s)" profile seed cause; lists; nodes;
         step = qstep ns cs (Array.to_list table) slow fast grain max_ttl;
         grown = grown max_ttl; covers = covers slow fast grain })
@@ -139,6 +143,8 @@ let run first lines =
     | exception (Scanf.Scan_failure _ | End_of_file | Failure _ | Invalid_argument _) -> "cut off"
 
 let () =
+  (* Most values live for one line: 8 MB of them are left to die at once. *)
+  Gc.set { (Gc.get ()) with minor_heap_size = 1 lsl 20 };
   let counts = Hashtbl.create 16 in
   let finish first lines = if first <> "" then begin
     let what = Scanf.sscanf first "w %s %s %s" (fun profile _ cause ->
