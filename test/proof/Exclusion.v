@@ -55,8 +55,7 @@ Qed.
 Lemma read_inv s p h s' : inv s -> step s (Read p h) = Some s' -> inv s'.
 Proof.
   intros I H; cbn in H; destruct (said p) as [|e] eqn:P; [discriminate|].
-  destruct (_ && _) eqn:B in H; inversion H; subst; clear H; conds.
-  set (g := Grant _ _ _ _).
+  destruct (_ && _) eqn:B in H; inversion H; subst; clear H; conds. set (g := Grant _ _ _ _).
   pose proof (inv_granted _ _ _ _ _ _ _ s I p ltac:(assumption)) as (O & N & S & W).
   assert (E : worth s g = slow * (e - h - grain)) by (unfold Invariant.worth, g; cbn; nia).
   assert (Q : worth s p = fast * (e - nclock s (place p))) by (unfold Invariant.worth; rewrite P; auto).
@@ -159,8 +158,7 @@ Proof.
       assert (M : memory s' (place g) = memory s (place g)) by (unfold s'; cbn -[Nat.eqb]; unfold upd; now rewrite E).
       assert (Y : keys s' (place g) = keys s (place g)) by (unfold s'; cbn -[Nat.eqb]; unfold upd; now rewrite E).
       unfold keeps, Invariant.over in *. rewrite M, Y, B by lia. exact K.
-  - intros a b G G' E V V'.
-    destruct (inv_granted _ _ _ _ _ _ _ s I a G) as (_ & _ & S & _).
+  - intros a b G G' E V V'. destruct (inv_granted _ _ _ _ _ _ _ s I a G) as (_ & _ & S & _).
     destruct (inv_granted _ _ _ _ _ _ _ s I b G') as (_ & _ & S' & _).
     destruct (inv_apart _ _ _ _ _ _ _ s I a b G G' E V V') as [T | [T | T]]; unfold apart; auto; right;
       [left | right]; intros c C; rewrite B by (rewrite E in *; lia); exact (T c C).
@@ -204,8 +202,7 @@ Theorem exclusion s0 xs s t t' m m' :
   is_start s0 -> run s0 xs = Some s ->
   valid s t m -> valid s t' m' -> meet m m' -> t = t'.
 Proof.
-  intros S H (z & U & C) (z' & U' & C') M.
-  pose proof (run_inv xs s0 s (start_inv s0 S) H) as I.
+  intros S H (z & U & C) (z' & U' & C') M. pose proof (run_inv xs s0 s (start_inv s0 S) H) as I.
   destruct (inv_held _ _ _ _ _ _ _ s I _ _ _ U) as (E & gs & Q & G).
   destruct (inv_held _ _ _ _ _ _ _ s I _ _ _ U') as (E' & gs' & Q' & G').
   destruct (M _ _ Q Q') as (n & N & N').

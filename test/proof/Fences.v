@@ -1,6 +1,6 @@
 (*
  * Fences: the order of the numbers that holders of a fenced lock send to the resource, as this
- * library makes them. Checked by Coq 8.16; the standard library alone, no axiom.
+ * library makes them.
  *
  * Words. A node has, for one key, the token that holds it, if any, and a counter. K is the length
  * of a range (64 in the library: lib/wire/fence.h). An acquisition is a turn of a token. Turn 0
@@ -8,9 +8,6 @@
  * the next turn with the same token. An acquisition ends when the client reports a counter C: then
  * its range is C - K + 1, ..., C. Its first holder has the first of these fences, and each holder
  * to which the client hands the lock on without a message has the next one.
- *
- * README.md has the theorems in plain words; they are about any number of nodes, clients,
- * acquisitions and lists.
  *
  * Assumed:
  *   - a node carries out each script in one piece, and keeps the counter of the key (not the key);
@@ -185,11 +182,9 @@ Lemma quorum_of_list ls l q : is_quorum_of ls q = true -> In l ls -> is_quorum l
 Proof.
   destruct ls as [|k ls]; [discriminate|]; unfold is_quorum_of; rewrite forallb_forall; auto.
 Qed.
-
 Lemma quorums_meet ls ls' l p q : is_quorum_of ls p = true -> is_quorum_of ls' q = true ->
   In l ls -> In l ls' -> exists n, In n p /\ In n q.
 Proof. intros; eapply (majorities_meet l); eauto using quorum_of_list. Qed.
-
 Lemma quorum_has_node ls q : is_quorum_of ls q = true -> exists n, In n q.
 Proof.
   destruct ls as [|l ls]; [discriminate|]; intros Q.
@@ -223,7 +218,6 @@ Proof.
     decompose [and] E; now subst.
   - intros I; exists (t, g, n, x); now rewrite !Nat.eqb_refl.
 Qed.
-
 Lemma was_reported_in s t f : was_reported s t f = true -> exists g m, In (t, g, m, f) (reports s).
 Proof.
   unfold was_reported; rewrite existsb_exists.
@@ -314,8 +308,7 @@ Proof.
     destruct J as [J | J]; [inversion J; subst | auto]; right; repeat split; [lia |].
     intros u v G D; destruct (seen _ I u n v G) as [? S]; cbn in *.
     destruct (S t) as [? | B]; [now apply is_of_some | congruence | lia |].
-    apply (reached_low _ t v I A) in B; cbn in B.
-    rewrite E in *; cbn in *;
+    apply (reached_low _ t v I A) in B; cbn in B. rewrite E in *; cbn in *;
       match goal with L : (_ <=? _) = true |- _ => apply Nat.leb_le in L end; lia.
 Qed.
 
@@ -330,11 +323,9 @@ Proof.
     unfold upd; try (match goal with |- context [Nat.eqb ?a ?b] => destruct (Nat.eqb_spec a b) end);
     subst; cbn; lia.
 Qed.
-
 Lemma reached_keeps s a s' t v : step s a = Some s' -> reached s t v -> reached s' t v.
 Proof. intros H (g & m & f & J & L); exists g, m, f; split;
   [now apply (step_keeps s a s' H) | auto]. Qed.
-
 Lemma report_K s t g m x : inv s -> In (t, g, m, x) (reports s) -> K <= x.
 Proof.
   intros I J; destruct (reported s I t g m x J) as [(q & Q & A) _].
@@ -342,38 +333,32 @@ Proof.
   destruct (answers s I t g n x (A n N)) as [G _]; destruct (seen s I t n x G); lia.
 Qed.
 
+(* What a node had before: nothing has changed at the others. *)
+Ltac others S J := destruct (S J) as [? S2]; match goal with n : node, m : node |- _ =>
+  destruct (Nat.eq_dec n m) as [-> | D]; rewrite ?upd_same, ?upd_other by auto;
+    [|split; [lia|]; intros u Y G; destruct (S2 u Y G); now auto] end.
+
 Lemma step_seen s a s' : inv s -> step s a = Some s' -> forall t n v, In (t, n, v) (had s') ->
   K <= v <= counter s' n /\
   forall u, key s' n = Some u -> u <> t -> v + K <= counter s' n \/ reached s' u v.
 Proof.
-  intros I H t n v J.
-  pose proof (fun t v => reached_keeps s a s' t v H) as P.
+  intros I H t n v J. pose proof (fun t v => reached_keeps s a s' t v H) as P.
   pose proof (seen s I t n v) as S.
   destruct s as [k c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *.
   4-7: destruct (S J) as [? S2]; split; [auto|]; intros u; cbn in *; try (unfold upd;
     destruct (n =? n0); [discriminate|]); intros Y D; destruct (S2 u Y D); auto.
   - destruct J as [J | J].
     + inversion J; subst; rewrite !upd_same; split; [lia | congruence].
-    + destruct (S J) as [? S2]; destruct (Nat.eq_dec n n0) as [-> | D].
-      * rewrite !upd_same; split; [lia|]; intros; left; lia.
-      * rewrite !upd_other by auto; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto.
+    + others S J; split; [lia|]; intros; left; lia.
   - match goal with L : was_reported _ _ _ = true |- _ => apply was_reported_in in L as (g & m &
-    B) end.
-    pose proof (report_K _ _ _ _ _ I B).
-    destruct J as [J | J].
+    B) end. pose proof (report_K _ _ _ _ _ I B). destruct J as [J | J].
     + inversion J; subst; rewrite !upd_same; split; [lia | congruence].
-    + destruct (S J) as [? S2]; destruct (Nat.eq_dec n n0) as [-> | D].
-      * rewrite !upd_same; split; [lia|]; intros u Y G; inversion Y; subst; right.
-        exists g, m, f; split; [exact B | lia].
-      * rewrite !upd_other by auto; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto.
-  - match goal with L : is_of _ _ = true |- _ => apply is_of_some in L end.
-    destruct J as [J | J].
+    + others S J; split; [lia|]; intros u Y G; inversion Y; subst; right.
+      exists g, m, f; split; [exact B | lia].
+  - match goal with L : is_of _ _ = true |- _ => apply is_of_some in L end. destruct J as [J | J].
     + inversion J; subst; rewrite !upd_same; pose proof (owned _ I t n ltac:(eassumption));
-      cbn in *.
-      split; [lia | congruence].
-    + destruct (S J) as [? S2]; destruct (Nat.eq_dec n n0) as [-> | D].
-      * rewrite !upd_same; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto; left; lia.
-      * rewrite !upd_other by auto; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto.
+      cbn in *. split; [lia | congruence].
+    + others S J; split; [lia|]; intros u Y G; destruct (S2 u Y G); auto; left; lia.
 Qed.
 
 Lemma step_answers s a s' : inv s -> step s a = Some s' ->
@@ -405,8 +390,7 @@ Qed.
 Lemma step_apart s a s' : inv s -> step s a = Some s' -> forall t g u h n x y,
   In (t, g, n, x) (said s') -> In (u, h, n, y) (said s') -> t <> u -> x + K <= y \/ y + K <= x.
 Proof.
-  intros I H t g u h n x y J G D.
-  pose proof (step_after s a s' I H) as F.
+  intros I H t g u h n x y J G D. pose proof (step_after s a s' I H) as F.
   (* An action adds one answer at most: if both are new, they are of one token. *)
   assert (O : In (t, g, n, x) (said s) \/ In (u, h, n, y) (said s)).
   { destruct s as [k c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *; auto.
@@ -420,7 +404,6 @@ Proof.
     + left; apply (N' t x); [apply (answers s I t g n x J0) | auto].
     + right; apply (N u y); [apply (answers s I u h n y G0) | auto].
 Qed.
-
 Lemma step_owned s a s' : inv s -> step s a = Some s' ->
   forall t n, key s' n = Some t -> K <= counter s' n.
 Proof.
@@ -429,8 +412,7 @@ Proof.
     destruct (Nat.eq_dec n n0) as [-> | D].
   all: rewrite ?upd_same, ?upd_other by auto; eauto; intros Y; try discriminate; try lia.
   - match goal with L : was_reported _ _ _ = true |- _ => apply was_reported_in in L as (g & m &
-    B) end.
-    pose proof (report_K _ _ _ _ _ I B); lia.
+    B) end. pose proof (report_K _ _ _ _ _ I B); lia.
   - specialize (S t n0 Y); lia.
 Qed.
 
@@ -440,8 +422,7 @@ Lemma step_reported s a s' : inv s -> step s a = Some s' -> forall t g m x,
   (x + K <= least (leases s' t) /\ g < turn (leases s' t) \/
    g = turn (leases s' t) /\ held (leases s' t) = Some (m, x) /\ least (leases s' t) <= x).
 Proof.
-  intros I H t g m x J.
-  assert (Q : forall q, (forall n, In n q -> In (t, g, n, x) (said s)) ->
+  intros I H t g m x J. assert (Q : forall q, (forall n, In n q -> In (t, g, n, x) (said s)) ->
                          forall n, In n q -> In (t, g, n, x) (said s')).
   { intros q A n N; apply (step_keeps s a s' H), A, N. }
   assert (O : In (t, g, m, x) (reports s) -> exists q, is_quorum_of (lists m) q = true /\
@@ -468,8 +449,7 @@ Proof.
     destruct (Nat.eqb_spec t t0); subst; cbn; [|exact S2].
     destruct S2 as [S2 | (-> & B & L)]; [left; exact S2 | right; repeat split; congruence].
   - split; [exact (O J)|]; destruct (S J) as [_ S2]; unfold upd.
-    destruct (Nat.eqb_spec t t0); subst; cbn; [|exact S2].
-    left; destruct S2 as [S2 | (-> & B & L)].
+    destruct (Nat.eqb_spec t t0); subst; cbn; [|exact S2]. left; destruct S2 as [S2 | (-> & B & L)].
     + pose proof (holding _ I t0 _ _ ltac:(eassumption)) as B; cbn in B.
       destruct (reported _ I _ _ _ _ B) as [_ [[] | (_ & _ & L)]]; cbn in *; lia.
     + match goal with B1 : held (ls t0) = Some _, B2 : held (ls t0) = Some _ |- _ =>
@@ -483,18 +463,15 @@ Proof.
   destruct (step_reported s a s' I H t h k y G) as [_ [[] | (-> & _ & M)]].
   2: { destruct (step_reported s a s' I H t g m x J) as [_ [[] | (-> & _)]]; lia. }
   (* Neither is of the present turn, so both were reported before. *)
-  pose proof (step_reported s a s' I H t h k y G) as Y.
-  pose proof (growing s I t g h m k x y) as S.
+  pose proof (step_reported s a s' I H t h k y G) as Y. pose proof (growing s I t g h m k x y) as S.
   destruct s as [k0 c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *; eauto.
   destruct J as [J | J], G as [G | G]; eauto.
   all: inversion G || inversion J; subst; rewrite ?upd_same in *; cbn in *; try lia.
 Qed.
-
 Lemma step_one s a s' : inv s -> step s a = Some s' -> forall t g m x k y,
   In (t, g, m, x) (reports s') -> In (t, g, k, y) (reports s') -> x = y /\ m = k.
 Proof.
-  intros I H t g m x k y J G.
-  pose proof (one s I t g m x k y) as S.
+  intros I H t g m x k y J G. pose proof (one s I t g m x k y) as S.
   pose proof (reported s I t g m x) as X; pose proof (reported s I t g k y) as Y.
   destruct s as [k0 c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *; eauto.
   assert (Z : held (ls t0) = None) by (unfold is_acquiring in *; destruct (held (ls t0));
@@ -514,41 +491,26 @@ Lemma step_rest s a s' : inv s -> step s a = Some s' ->
 Proof.
   intros I H; pose proof (holding s I) as A; pose proof (first_turn s I) as B;
     pose proof (ranges s I) as C.
-  destruct s as [k c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *; auto.
-  - repeat split.
-    + intros u m' x'; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; [|auto].
-      intros Y; inversion Y; subst; auto.
-    + intros u; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; auto.
-    + intros u g i y [J | J].
-      * inversion J; subst; exists m, x; repeat split; auto; lia.
-      * destruct (C u g i y J) as (m' & x' & ? & ? & ?); exists m', x'; auto.
-  - repeat split.
-    + intros u m' x'; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; [|auto].
-      intros Y; inversion Y; subst; auto.
-    + intros u; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; auto.
-    + intros u g i y [J | J]; [|auto].
-      inversion J; subst; eexists _, _; repeat split; eauto.
-  - repeat split; auto.
-    + intros u m' x'; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; [discriminate | auto].
-    + intros u; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; [discriminate | auto].
+  destruct s as [k c ls sd hd rs hs], a; cbn in H; split_step H; cbn in *; auto; repeat split; auto;
+    try (intros u; unfold upd; destruct (Nat.eqb_spec u t); subst; cbn; auto; try discriminate;
+      intros ? ? Y; inversion Y; subst; now auto).
+  - intros u g i y [J | J]; [inversion J; subst; exists m, x; repeat split; auto; lia |].
+    destruct (C u g i y J) as (m' & x' & ? & ? & ?); exists m', x'; auto.
+  - intros u g i y [J | J]; [|auto]. inversion J; subst; eexists _, _; repeat split; eauto.
 Qed.
-
 Lemma step_inv s a s' : inv s -> step s a = Some s' -> inv s'.
 Proof.
   intros I H; destruct (step_rest s a s' I H) as (A & B & C); split;
     eauto using step_seen, step_answers, step_apart, step_owned, step_growing, step_one.
   intros t g m x J; exact (step_reported s a s' I H t g m x J).
 Qed.
-
 Lemma start_inv s : is_start s -> inv s.
 Proof.
   destruct s as [k c ls sd hd rs hs]; unfold is_start; cbn; intros (-> & -> & -> & -> & -> & ->).
   split; cbn; try contradiction; try discriminate; auto.
 Qed.
-
 Lemma run_inv xs s s' : inv s -> run s xs = Some s' -> inv s'.
 Proof. apply run_kept; eauto using step_inv. Qed.
-
 Lemma run_keeps xs : forall s s', run s xs = Some s' ->
   (forall t, turn (leases s t) <= turn (leases s' t)) /\
   (forall e, In e (said s) -> In e (said s')) /\ (forall e, In e (had s) -> In e (had s')) /\
@@ -596,10 +558,8 @@ Proof.
     [auto | now destruct D | auto]);
       [left | right]; eapply (growing s I); eauto.
   - destruct (reported s I _ _ _ _ X) as [(q & Q & A) _],
-    (reported s I _ _ _ _ Y) as [(r & P & C) _].
-    destruct (W N) as (l & L & L').
-    destruct (quorums_meet _ _ l q r Q P L L') as (n & ? & ?).
-    eapply (apart s I); eauto.
+    (reported s I _ _ _ _ Y) as [(r & P & C) _]. destruct (W N) as (l & L & L').
+    destruct (quorums_meet _ _ l q r Q P L L') as (n & ? & ?). eapply (apart s I); eauto.
 Qed.
 
 (* An acquisition that begins after the report of another one: its range is above. *)
@@ -610,8 +570,7 @@ Theorem fences_grow s0 xs s ys s' t g m x u h k y :
   x + K <= y.
 Proof.
   intros B H X N H' Y W; assert (I : inv s) by eauto using run_inv, start_inv.
-  assert (I' : inv s') by eauto using run_inv.
-  destruct (reported s I _ _ _ _ X) as [(q & Q & A) T],
+  assert (I' : inv s') by eauto using run_inv. destruct (reported s I _ _ _ _ X) as [(q & Q & A) T],
     (reported s' I' _ _ _ _ Y) as [(r & P & C) _].
   destruct (Nat.eq_dec t u) as [<- | D].
   - apply (growing s' I' t g h m k x y); [apply (run_keeps _ _ _ H'), X | exact Y |].
@@ -620,18 +579,13 @@ Proof.
     assert (g <> h) by (intros ->; destruct (quorum_has_node _ _ Q) as (o & O);
       exact (N o x (A o O))).
     destruct T as [[_ T] | (-> & _)]; lia.
-  - destruct (W D) as (l & L & L').
-    destruct (quorums_meet _ _ l q r Q P L L') as (n & M & M').
+  - destruct (W D) as (l & L & L'). destruct (quorums_meet _ _ l q r Q P L L') as (n & M & M').
     destruct (run_after ys s s' I H' u h n y (C n M')) as [F | [_ F]]; [destruct (N n y F)|].
     apply (F t x); [apply (answers s I t g n x), A, M | exact D].
 Qed.
 
 (* The lists by which an acquisition counted. *)
 Definition counted_by s t g m := exists x, In (t, g, m, x) (reports s).
-
-Lemma one_report s t g m x k y : inv s ->
-  In (t, g, m, x) (reports s) -> In (t, g, k, y) (reports s) -> x = y /\ m = k.
-Proof. intros I; exact (one s I t g m x k y). Qed.
 
 (*
  * No two holders have the same fence. A holder is a token, a turn of it, and a position in the
@@ -646,11 +600,11 @@ Proof.
   intros B H X Y D [x0 M] [y0 N] W; assert (I : inv s) by eauto using run_inv, start_inv.
   destruct (ranges s I _ _ _ _ X) as (m1 & x1 & X1 & Xi & ->),
     (ranges s I _ _ _ _ Y) as (k1 & y1 & Y1 & Yj & ->).
-  destruct (one_report _ _ _ _ _ _ _ I M X1) as [<- <-],
-    (one_report _ _ _ _ _ _ _ I N Y1) as [<- <-].
+  destruct (one _ I _ _ _ _ _ _ M X1) as [<- <-],
+    (one _ I _ _ _ _ _ _ N Y1) as [<- <-].
   pose proof (report_K s _ _ _ _ I M); pose proof (report_K s _ _ _ _ I N); unfold Fences.first.
   destruct (Nat.eq_dec t u) as [<- | T]; [destruct (Nat.eq_dec g h) as [<- | G]|].
-  - destruct (one_report _ _ _ _ _ _ _ I M N) as [<- _]; intros E; apply D; f_equal; lia.
+  - destruct (one _ I _ _ _ _ _ _ M N) as [<- _]; intros E; apply D; f_equal; lia.
   - destruct (ranges_are_disjoint _ _ _ _ _ _ _ _ _ _ _ B H M N ltac:(congruence) W); lia.
   - destruct (ranges_are_disjoint _ _ _ _ _ _ _ _ _ _ _ B H M N ltac:(congruence) W); lia.
 Qed.
@@ -673,13 +627,13 @@ Proof.
   assert (I' : inv s') by eauto using run_inv.
   destruct (ranges s I _ _ _ _ X) as (m1 & x1 & X1 & Xi & ->),
     (ranges s' I' _ _ _ _ Y) as (k1 & y1 & Y1 & Yj & ->).
-  destruct (one_report _ _ _ _ _ _ _ I M X1) as [<- <-],
-    (one_report _ _ _ _ _ _ _ I' N Y1) as [<- <-].
+  destruct (one _ I _ _ _ _ _ _ M X1) as [<- <-],
+    (one _ I' _ _ _ _ _ _ N Y1) as [<- <-].
   pose proof (report_K s _ _ _ _ I M); pose proof (report_K s' _ _ _ _ I' N); unfold Fences.first.
   destruct O as [O | [E O]].
   - pose proof (fences_grow _ _ _ _ _ _ _ _ _ _ _ _ _ B H M O H' N W); lia.
   - inversion E; subst; apply (run_keeps _ _ _ H') in M.
-    destruct (one_report _ _ _ _ _ _ _ I' M N) as [<- _]; lia.
+    destruct (one _ I' _ _ _ _ _ _ M N) as [<- _]; lia.
 Qed.
 
 (* From the old list over both to the new one, each reported before the next one begins. *)
@@ -730,14 +684,12 @@ Theorem counters_cover s0 xs s ys s' u h k y l q :
   exists n, In n q /\ y <= counter s' n.
 Proof.
   intros B H Y L H' Q; assert (I' : inv s') by eauto using run_inv, start_inv.
-  apply (run_keeps _ _ _ H') in Y.
-  destruct (reported s' I' _ _ _ _ Y) as [(r & P & C) _].
+  apply (run_keeps _ _ _ H') in Y. destruct (reported s' I' _ _ _ _ Y) as [(r & P & C) _].
   apply (quorum_of_list _ l) in P; [apply Nat.leb_le in P | exact L].
   destruct (overlap q r l ltac:(lia)) as (n & M & M'); exists n; split; [exact M|].
   destruct (answers s' I' u h n y (C n M')) as [G _]; destruct (seen s' I' u n y G); lia.
 Qed.
 End Proof.
-
 
 (* ---- each rule is needed ---- *)
 
@@ -766,6 +718,10 @@ Definition repeats s := match holders s with
       negb (Nat.eqb t u && Nat.eqb g h && Nat.eqb i j)) older
   | [] => false end && forallb (fun r => Nat.eqb (snd (fst r)) 0) (reports s).
 
+(* All rules but one, by its place in [rules]. *)
+Definition off i := let on k := negb (Nat.eqb i k) in
+  Rules (on 0) (on 1) (on 2) (on 3) (on 4) (on 5) (on 6) (on 7) (on 8).
+
 Lemma equal R xs : match run4 R xs with Some s => repeats s | None => false end = true ->
   equal_fences R.
 Proof.
@@ -778,79 +734,61 @@ Proof.
   - intros v f m y J; apply A in J; now apply Nat.eqb_eq in J.
 Qed.
 
+Ltac by_run xs := apply (equal _ xs); vm_compute; reflexivity.
+
 (* X has acquired the key at nodes 0 and 1, with fences 1 to 4. *)
 Definition X_holds := [Take X 0 4; Take X 1 4; Report X 0 [0; 1] 4].
 (* The key of node 1 is gone, and Y has acquired it at nodes 1 and 2, with fences 5 to 8. *)
 Definition Y_follows := [Gone 1; Take Y 1 8; Take Y 2 8; Report Y 0 [1; 2] 8].
 
 (* A grant that counts by one: Y's range begins inside of X's. *)
-Theorem without_steps_by_range :
-  equal_fences (Rules false true true true true true true true true).
-Proof. apply equal with (xs := X_holds ++
-  [Hand_on X; Gone 1; Take Y 1 5; Take Y 2 5; Report Y 0 [1; 2] 5]). vm_compute; reflexivity. Qed.
+Theorem without_steps_by_range : equal_fences (off 0).
+Proof. by_run (X_holds ++ [Hand_on X; Gone 1; Take Y 1 5; Take Y 2 5; Report Y 0 [1; 2] 5]). Qed.
 
 (* A top-up puts X's token beside Y's counter; X's handover then finds it there. *)
-Theorem without_steps_past_others :
-  equal_fences (Rules true false true true true true true true true).
-Proof. apply equal with (xs := X_holds ++ Y_follows ++
-  [Gone 2; Top_up X 2 4; Next_turn X; Raise X 1 8 0; Raise X 1 8 2; Report X 0 [0; 2] 8]).
-  vm_compute; reflexivity. Qed.
+Theorem without_steps_past_others : equal_fences (off 1).
+Proof. by_run (X_holds ++ Y_follows ++ [Gone 2; Top_up X 2 4; Next_turn X; Raise X 1 8 0;
+  Raise X 1 8 2; Report X 0 [0; 2] 8]). Qed.
 
 (* A RAISE where the key is another's counts. *)
-Theorem without_comparing :
-  equal_fences (Rules true true false true true true true true true).
-Proof. apply equal with (xs :=
-  [Take X 0 4; Take Y 1 8; Take Y 2 8; Report Y 0 [1; 2] 8; Raise X 0 8 0; Raise X 0 8 1;
-   Report X 0 [0; 1] 8]). vm_compute; reflexivity. Qed.
+Theorem without_comparing : equal_fences (off 2).
+Proof. by_run ([Take X 0 4; Take Y 1 8; Take Y 2 8; Report Y 0 [1; 2] 8; Raise X 0 8 0;
+  Raise X 0 8 1; Report X 0 [0; 1] 8]). Qed.
 
 (* A RAISE that lowers. *)
-Theorem without_keeping_larger :
-  equal_fences (Rules true true true false true true true true true).
-Proof. apply equal with (xs := X_holds ++
-  [Gone 1; Take Y 1 8; Take Y 2 8; Raise Y 0 4 1; Raise Y 0 4 2; Report Y 0 [1; 2] 4]).
-  vm_compute; reflexivity. Qed.
+Theorem without_keeping_larger : equal_fences (off 3).
+Proof. by_run (X_holds ++ [Gone 1; Take Y 1 8; Take Y 2 8; Raise Y 0 4 1; Raise Y 0 4 2;
+  Report Y 0 [1; 2] 4]). Qed.
 
 (* The largest counter is reported, without raising the others to it. *)
-Theorem without_agreement :
-  equal_fences (Rules true true true true false true true true true).
-Proof. apply equal with (xs :=
-  [Take X 0 8; Take X 1 4; Report X 0 [0; 1] 8; Gone 1; Take Y 1 8; Take Y 2 8;
-   Report Y 0 [1; 2] 8]). vm_compute; reflexivity. Qed.
+Theorem without_agreement : equal_fences (off 4).
+Proof. by_run ([Take X 0 8; Take X 1 4; Report X 0 [0; 1] 8; Gone 1; Take Y 1 8; Take Y 2 8;
+  Report Y 0 [1; 2] 8]). Qed.
 
 (* A handover by a round that asks for no new range. *)
-Theorem without_next_range :
-  equal_fences (Rules true true true true true false true true true).
-Proof. apply equal with (xs := X_holds ++
-  [Next_turn X; Raise X 1 4 0; Raise X 1 4 1; Report X 0 [0; 1] 4]). vm_compute; reflexivity. Qed.
+Theorem without_next_range : equal_fences (off 5).
+Proof. by_run (X_holds ++ [Next_turn X; Raise X 1 4 0; Raise X 1 4 1; Report X 0 [0; 1] 4]). Qed.
 
 (* Late answers to renewals of the holder before count for the next one. *)
-Theorem without_own_turn :
-  equal_fences (Rules true true true true true true false true true).
-Proof. apply equal with (xs := X_holds ++
-  [Next_turn X; Raise X 0 4 0; Raise X 0 4 1; Report X 0 [0; 1] 4]). vm_compute; reflexivity. Qed.
+Theorem without_own_turn : equal_fences (off 6).
+Proof. by_run (X_holds ++ [Next_turn X; Raise X 0 4 0; Raise X 0 4 1; Report X 0 [0; 1] 4]). Qed.
 
 (* A fifth holder of a range of four. *)
-Theorem without_a_bound_on_holders :
-  equal_fences (Rules true true true true true true true false true).
-Proof. apply equal with (xs := X_holds ++ Y_follows ++
-  [Hand_on X; Hand_on X; Hand_on X; Hand_on X]). vm_compute; reflexivity. Qed.
+Theorem without_a_bound_on_holders : equal_fences (off 7).
+Proof. by_run (X_holds ++ Y_follows ++ [Hand_on X; Hand_on X; Hand_on X; Hand_on X]). Qed.
 
 (* A counter is lost, and begins again. *)
-Theorem without_counters_kept :
-  equal_fences (Rules true true true true true true true true false).
-Proof. apply equal with (xs := X_holds ++
-  [Lose 1 0; Take Y 1 4; Take Y 2 4; Report Y 0 [1; 2] 4]). vm_compute; reflexivity. Qed.
+Theorem without_counters_kept : equal_fences (off 8).
+Proof. by_run (X_holds ++ [Lose 1 0; Take Y 1 4; Take Y 2 4; Report Y 0 [1; 2] 4]). Qed.
 
 (*
  * It is not enough that each grant counts from a clock that is right, so that each Take is above
  * all that was before: a top-up sets a lost counter to the fence of its lock, and that lock's
  * handover by a round counts on from there.
  *)
-Theorem without_counters_kept_but_clocks :
-  equal_fences (Rules true true true true true true true true false).
-Proof. apply equal with (xs := X_holds ++ Y_follows ++
-  [Lose 1 0; Top_up X 1 4; Next_turn X; Raise X 1 8 0; Raise X 1 8 1; Report X 0 [0; 1] 8]).
-  vm_compute; reflexivity. Qed.
+Theorem without_counters_kept_but_clocks : equal_fences (off 8).
+Proof. by_run (X_holds ++ Y_follows ++ [Lose 1 0; Top_up X 1 4; Next_turn X; Raise X 1 8 0;
+  Raise X 1 8 1; Report X 0 [0; 1] 8]). Qed.
 
 (* The old list and the new one, without one acquisition or renewal by both between them. *)
 Theorem without_a_list_in_common : exists xs s x y, run4 strict xs = Some s /\
@@ -863,25 +801,20 @@ Qed.
 
 (* ---- what the theorems do not promise ---- *)
 
+Ltac by_states xs x y := exists xs; eexists _, _, x, y; split; [cbv; reflexivity|];
+  split; [cbn; auto|]; split; [cbv; reflexivity|]; split; [cbn; auto | lia].
+
 (* After Y was reported, X is handed on without a message: that holder's fence is below Y's. *)
 Theorem handed_on_late_is_smaller : exists xs s s' x y, run4 strict xs = Some s /\
   In (Y, 0, 0, y) (holders s) /\ step strict lists3 4 s (Hand_on X) = Some s' /\
   In (X, 0, 1, x) (holders s') /\ x < y.
-Proof.
-  exists (X_holds ++ Y_follows); eexists _, _, 2, 5.
-  split; [cbv; reflexivity|]; split; [cbn; auto|]; split; [cbv; reflexivity|].
-  split; [cbn; auto | lia].
-Qed.
+Proof. by_states (X_holds ++ Y_follows) 2 5. Qed.
 
 (* X had its answers before Y was reported, and is reported after it: its fence is below Y's. *)
 Theorem begun_before_may_be_smaller : exists xs s s' x y, run4 strict xs = Some s /\
   In (Y, 0, 0, y) (holders s) /\ step strict lists3 4 s (Report X 0 [0; 1] 4) = Some s' /\
   In (X, 0, 0, x) (holders s') /\ x < y.
-Proof.
-  exists ([Take X 0 4; Take X 1 4] ++ Y_follows); eexists _, _, 1, 5.
-  split; [cbv; reflexivity|]; split; [cbn; auto|]; split; [cbv; reflexivity|].
-  split; [cbn; auto | lia].
-Qed.
+Proof. by_states ([Take X 0 4; Take X 1 4] ++ Y_follows) 1 5. Qed.
 
 (* ---- and things do happen ---- *)
 

@@ -149,8 +149,7 @@ Proof.
     + left; exists e; cbn; unfold upd; rewrite Nat.eqb_refl; auto.
     + pose proof (inv_keeps s I h G V) as K; pose proof K as K'; unfold keeps in K |- *; cbn; unfold upd.
       destruct (Nat.eqb (place h) (place g)) eqn:E; auto. apply Nat.eqb_eq in E.
-      destruct K as [(z & K & W) | K]; auto.
-      destruct M as [F | [F L]].
+      destruct K as [(z & K & W) | K]; auto. destruct M as [F | [F L]].
       * right; rewrite <- E in F; exact (free_is_over s h K' V F).
       * left; exists e; split.
         -- unfold has in F; rewrite <- E, K in F; conds; congruence.
@@ -158,8 +157,7 @@ Proof.
            destruct (said h); nia.
   - intros a b [<- | G] [<- | G'] E V V'; unfold apart; auto.
     + destruct (X b G' E V') as [Q | Q]; [right; right; exact Q | auto].
-    + destruct (X a G (eq_sym E) V) as [Q | Q]; auto.
-      right; left; rewrite Nat.max_comm, E; exact Q.
+    + destruct (X a G (eq_sym E) V) as [Q | Q]; auto. right; left; rewrite Nat.max_comm, E; exact Q.
     + exact (inv_apart s I a b G G' E V V').
   - intros u m z H; destruct (inv_held s I u m z H) as (N & gs & Q & C); split; auto.
     exists gs; split; auto. intros h G; destruct (C h G) as (C1 & C2); split; cbn; auto.
@@ -168,8 +166,7 @@ Qed.
 Lemma tick_inv s dn dc s' : inv s -> step s (Tick dn dc) = Some s' -> inv s'.
 Proof.
   intros I H; cbn in H; destruct (within_drift _ _ _ _ dn dc) eqn:W; inversion H; subst; clear H.
-  set (s' := State _ _ _ _ _ _ _ _ _ _).
-  assert (C : forall c, In c clients -> 0 <= dc c /\
+  set (s' := State _ _ _ _ _ _ _ _ _ _). assert (C : forall c, In c clients -> 0 <= dc c /\
     (forall c', In c' clients -> slow * dc c' <= fast * dc c) /\
     (forall n, In n nodes -> 0 <= dn n /\ slow * dc c <= fast * dn n /\ slow * dn n <= fast * dc c)).
   { intros c J; unfold within_drift in W; rewrite forallb_forall in W; specialize (W c J); conds.

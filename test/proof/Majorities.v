@@ -19,8 +19,7 @@ Definition by_stage (list_of : nat -> list node) k :=
 
 Lemma next_stage_shares list_of k : exists l, In l (by_stage list_of k) /\ In l (by_stage list_of (S k)).
 Proof.
-  unfold by_stage. rewrite Nat.even_succ, <- Nat.negb_even.
-  destruct (Nat.even k) eqn:E; cbn [negb].
+  unfold by_stage. rewrite Nat.even_succ, <- Nat.negb_even. destruct (Nat.even k) eqn:E; cbn [negb].
   - exists (list_of (Nat.div2 k)). apply Nat.even_spec in E as [i ->].
     replace (Nat.div2 (S (2 * i))) with i by (symmetry; apply Nat.div2_succ_double).
     rewrite Nat.div2_double; cbn; auto.

@@ -238,7 +238,6 @@ Proof.
   unfold of_token, put_token, token_eqb; rewrite get_set.
   destruct (Nat.eqb (fst u) _) eqn:E; cbn; auto. apply Nat.eqb_eq in E; now rewrite get_set, E.
 Qed.
-
 Lemma needed b why v q : need b why v = Next q -> b = true /\ v = Next q.
 Proof. destruct b; cbn; [auto | discriminate]. Qed.
 Lemma least_le l x : In x l -> least l <= x.
@@ -253,7 +252,6 @@ Proof.
 Qed.
 
 Hypothesis clocks : 0 < slow <= fast.
-
 Lemma near_within dn dc :
   near dn dc = true -> within_drift nodes clients slow fast (get 0 dn) (get 0 dc) = true.
 Proof.
@@ -306,7 +304,6 @@ Ltac known I := intros ? [J | [W J]]; cbn in J |- *; [auto | rewrite <- W in J];
 Ltac one_more I := intros ? [J | [W J]]; cbn -[round_eqb grant_eqb] in J |- *;
   apply orb_true_iff; [right; exact J | apply orb_true_iff in J as [J | J]; [now left | right]];
   first [apply (sh_sent _ _ I) | apply (sh_granted _ _ I)]; rewrite W; exact J.
-
 Lemma shows_grant q s g : shows q s -> shows (add_grant q g)
   (State (nclock s) (cclock s) (keys s) (memory s) (born s) (sent s) (g :: granted s) (ended s)
     (held s) (reported s)).
@@ -317,15 +314,12 @@ Proof.
   - intros u; cases_of u (who g) I.
   - intros u m z; cases_of u (who g) I.
 Qed.
-
 Lemma shows_key q s n x : shows q s -> shows (put_key q n x)
   (State (nclock s) (cclock s) (upd (keys s) n x) (memory s) (born s) (sent s) (granted s) (ended s)
     (held s) (reported s)).
 Proof.
-  intros []; split; cbn; auto.
-  intros m; unfold upd; rewrite get_set; destruct (Nat.eqb m n); auto.
+  intros []; split; cbn; auto. intros m; unfold upd; rewrite get_set; destruct (Nat.eqb m n); auto.
 Qed.
-
 Lemma shows_put q s n t e g :
   shows q s -> shows (add_grant (put_key q n (Some (t, e))) g) (put s n t e g).
 Proof. intros I; exact (shows_grant _ _ g (shows_key q s n (Some (t, e)) I)). Qed.
@@ -370,7 +364,6 @@ Proof.
     + rewrite (sh_c q s I); apply andb_true_iff; split; [now apply token_eqb_eq | exact L].
 Qed.
 Ltac use_tests := repeat match goal with H : ?b = true |- context [?b] => rewrite H end.
-
 Lemma step_shows q s l q' : shows q s -> qstep q l = Next q' ->
   exists s', step s (action_of l) = Some s' /\ shows q' s'.
 Proof.

@@ -10,7 +10,7 @@ export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 
 # The files in the order of their dependencies.
-order='Common Model Invariant Exclusion Majorities Reports Handover Needed Trace Fences'
+order='Common Model Invariant Exclusion Majorities Reports Facts Handover Needed Trace Fences'
 
 # FILE THEOREM
 table() {
@@ -21,6 +21,8 @@ Majorities redlock
 Majorities joint_change
 Reports reported_while_valid
 Reports one_interval
+Facts age_is_known
+Facts clock_is_known
 Handover one_lock
 Needed without_comparing
 Needed without_early_start
