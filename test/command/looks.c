@@ -144,6 +144,7 @@ static void name_plain_nodes(struct rig *rig) {
 /* With a max_ttl of 1 s, the servers have soon been up long enough. */
 static void new_masters_are_marked(void **state) {
     struct rig *rig = *state;
+    char text[64];
     char *marker;
 
     name_plain_nodes(rig);
@@ -161,7 +162,10 @@ static void new_masters_are_marked(void **state) {
     assert_memory_equal(marker, "1:", 2);
     free(marker);
     assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes"), 1);
-    assert_true(rig_has_said(rig, ": not marked: its number of keys is "));
+    /* The marker, and the keys of wait queues if "run" had to wait until the masters counted. */
+    snprintf(text, sizeof(text), ": not marked: its number of keys is %lld,",
+             masters_query_integer(rig->masters, 0, "DBSIZE"));
+    assert_true(rig_has_said(rig, text));
 }
 
 static void nobody_is_marked_unasked(void **state) {
@@ -172,7 +176,7 @@ static void nobody_is_marked_unasked(void **state) {
     assert_int_equal(RIG_RUN(rig, "nodes", "new"), 64);
     assert_int_equal(RIG_RUN(rig, "nodes", "old"), 64);
     assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes"), 1);
-    assert_true(rig_has_said(rig, ": not marked: its number of keys is "));
+    assert_true(rig_has_said(rig, ": not marked: its number of keys is 1"));
     assert_true(rig_has_said(rig, ": not marked: it is a replica"));
     assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "--json", "-n", "redis://127.0.0.1:1"),
                      1);
@@ -298,7 +302,7 @@ static void keys_elsewhere_are_seen(void **state) {
     free(masters_query(rig->masters, 0, "MOVE key 7"));
     strcpy(uri, masters_uri(rig->masters, 0));
     assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "-n", uri), 1);
-    assert_true(rig_has_said(rig, ": not marked: its number of keys is "));
+    assert_true(rig_has_said(rig, ": not marked: its number of keys is 1"));
     assert_int_equal(masters_query_integer(rig->masters, 0, "EXISTS redlock:marker"), 0);
     strcat(uri, "/3");
     assert_int_equal(RIG_RUN(rig, "nodes", "new", "--yes", "-n", uri), 1);
