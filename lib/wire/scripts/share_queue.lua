@@ -40,7 +40,10 @@ local function enter(key, value, readers, reader, ttl, ticket, entry)
     if others and is_kept_out(key, readers, entry) then
       return with_entry(not_owned(key, ''), suffix)
     end
-    if ttl == '0' then return 'h0' .. suffix end
+    if ttl == '0' then
+      if others then expire(key, readers) end
+      return 'h0' .. suffix
+    end
     remove(key, entry)
     value = others
   end
