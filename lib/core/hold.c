@@ -297,6 +297,9 @@ void hold_decided(struct lease *lease, const struct round *round, uint64_t now,
         /* A quorum of the list has the key, only the next list lacks it: top up, then renew. */
         if (round->verdict == ROUND_NO && round_was_kept(round)) {
             top_up_after(lease, round, now, update);
+        } else { /* nodes that lack it may complete the quorum of the next renewal */
+            top_up(lease, round_voters(round, REDLOCK_VOTE_MISSING), lease->holding.validity_end,
+                   now, update);
         }
         hold_renewal_failed(lease, now);
     }

@@ -8,9 +8,9 @@
  * report that the key is not ours that no quorum has it, and at the latest just before its validity
  * ends.
  *
- * A node that lacks the key is topped up while a quorum has it. A node without room for that gets
- * it later: the lock reports such nodes (lease_await_room), and when they have room
- * (lease_has_room).
+ * A node that lacks the key is topped up while a quorum has it: after a renewal that succeeded, and
+ * after one that failed for as long as the validity runs. A node without room for that gets it
+ * later: the lock reports such nodes (lease_await_room), and when they have room (lease_has_room).
  */
 #ifndef REDLOCK_CORE_HOLD_H
 #define REDLOCK_CORE_HOLD_H

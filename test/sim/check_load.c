@@ -420,10 +420,14 @@ static bool was_renewed(const struct crowd_lock *lock) {
            renewal->began_at + useful > now + 20 * MS;
 }
 
-/* Returns whether a quorum of servers was reachable for long enough. */
+/*
+ * Returns whether a quorum of servers was reachable for long enough. A server that is back may have
+ * no room for all renewals at once, and those that it refused are tried again after 1/20 of the
+ * TTL.
+ */
 static bool was_renewable(const struct crowd *crowd) {
     const struct load_world *load = crowd->load;
-    uint64_t now = load->world.now;
+    uint64_t now = nanos_sub(load->world.now, load->plan.ttl_ms * MS / 16);
     unsigned up = 0;
     for (unsigned i = 0; i < load->plan.nodes; i++) {
         up += load->up_since[i] != NEVER && load->up_since[i] + return_time(load) < now;

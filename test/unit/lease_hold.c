@@ -569,15 +569,19 @@ static void test_a_lock_that_a_quorum_lost_is_lost_at_once(void **state) {
 
 static void test_what_is_not_known_is_not_lost(void **state) {
     (void)state;
-    static const char *const votes[] = {"MMEEE", "MMUUU", "GMMBU", "DDEGG", "MM---"};
-    for (size_t i = 0; i < COUNT_OF(votes); i++) {
+    static const struct {
+        const char *votes;
+        uint32_t lacking;
+    } rows[] = {{"MMEEE", 0x03}, {"MMUUU", 0x03}, {"GMMBU", 0x06}, {"DDEGG", 0}, {"MM---", 0x03}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct rig rig;
         struct lease_terms terms = watched();
         rig_hold(&rig, &terms, "GGG");
         rig_wake_on_time(&rig);
-        rig_votes(&rig, votes[i]);
+        rig_votes(&rig, rows[i].votes);
         assert_state(&rig, LEASE_HELD);
-        assert_nothing_sent(&rig);
+        assert_false(rig.update.send);
+        assert_int_equal(rig.update.top_up, rows[i].lacking);
     }
 }
 
@@ -1045,13 +1049,33 @@ static void test_an_acquisition_is_reported_before_nodes_are_topped_up(void **st
     assert_int_equal(rig.update.top_up, 0x10);
 }
 
-static void test_nothing_is_topped_up_after_a_failure_or_the_end(void **state) {
+/* A master came back without the key when others failed: with its key, the next renewal succeeds.
+ */
+static void test_nodes_are_topped_up_after_a_failure_until_the_end_of_the_validity(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = watched();
+    rig_hold(&rig, &terms, "GGG");
+    uint64_t end = rig.lease.holding.validity_end;
+    for (int i = 0; i < 2; i++) { /* after each such renewal, for the top-up may get lost */
+        rig_wake_on_time(&rig);
+        rig_votes(&rig, "GGMEE");
+        assert_state(&rig, LEASE_HELD);
+        assert_int_equal(rig.update.top_up, 0x04);
+        assert_int_equal(rig.now + rig.update.top_up_ttl, end);
+    }
+    rig_wake_on_time(&rig);
+    rig_votes(&rig, "GGG");
+    assert_true(rig.lease.holding.validity_end > end);
+}
+
+static void test_nothing_is_topped_up_by_late_votes_after_a_failure_or_the_end(void **state) {
     (void)state;
     struct rig rig;
     struct lease_terms terms = watched();
     rig_hold(&rig, &terms, "GGG");
     rig_wake_on_time(&rig);
-    rig_votes(&rig, "GMEE");
+    rig_votes(&rig, "GEEE");
     assert_int_equal(rig.update.top_up, 0);
     rig_votes(&rig, "    M");
     assert_int_equal(rig.update.top_up, 0); /* that round had failed */
@@ -1300,17 +1324,19 @@ static void test_the_next_list_alone_does_not_lose_a_lock(void **state) {
     assert_lost(&rig, REDLOCK_ELOST); /* the list decides */
 }
 
-static void test_a_renewal_that_no_list_kept_tops_up_nothing(void **state) {
+static void test_a_renewal_that_no_list_kept_tops_up_until_the_end(void **state) {
     (void)state;
     struct rig rig;
     hold_at(&rig, both_lists, "GGGGGG");
     rig_wake_on_time(&rig);
     rig_votes(&rig, "GEEMMM");
     assert_state(&rig, LEASE_HELD);
-    assert_int_equal(rig.update.top_up, 0);
+    assert_int_equal(rig.update.top_up, 0x38);
+    assert_int_equal(rig.now + rig.update.top_up_ttl, rig.lease.holding.validity_end);
     rig_wake_on_time(&rig);
     rig_votes(&rig, "EEEGGG");
     assert_state(&rig, LEASE_HELD);
+    assert_int_equal(rig.update.top_up, 0);
     assert_int_equal(rig.losses, 0);
 }
 
@@ -1392,7 +1418,8 @@ int main(void) {
         cmocka_unit_test(test_late_votes_top_up_each_node_once),
         cmocka_unit_test(test_an_acquisition_that_all_were_asked_for_tops_up_nothing),
         cmocka_unit_test(test_an_acquisition_is_reported_before_nodes_are_topped_up),
-        cmocka_unit_test(test_nothing_is_topped_up_after_a_failure_or_the_end),
+        cmocka_unit_test(test_nodes_are_topped_up_after_a_failure_until_the_end_of_the_validity),
+        cmocka_unit_test(test_nothing_is_topped_up_by_late_votes_after_a_failure_or_the_end),
         cmocka_unit_test(test_an_extension_tops_up_for_what_it_asked),
         cmocka_unit_test(test_a_node_is_topped_up_when_it_has_room),
         cmocka_unit_test(test_the_next_renewal_decides_what_waits_for_room),
@@ -1405,7 +1432,7 @@ int main(void) {
         cmocka_unit_test(test_a_round_that_began_before_tops_up_whom_it_did_not_ask),
         cmocka_unit_test(test_a_renewal_takes_both_lists),
         cmocka_unit_test(test_the_next_list_alone_does_not_lose_a_lock),
-        cmocka_unit_test(test_a_renewal_that_no_list_kept_tops_up_nothing),
+        cmocka_unit_test(test_a_renewal_that_no_list_kept_tops_up_until_the_end),
         cmocka_unit_test(test_why_not_by_two_lists),
     };
     return cmocka_run_group_tests_name("lease_hold", tests, NULL, NULL);
