@@ -30,10 +30,13 @@ static uint32_t worth(const struct round *round, uint32_t unknown, uint32_t perm
 
 /* Returns a mask of the nodes that may have permits free that they have not reported. */
 static uint32_t unknown_at(const struct round *round) {
-    return round->silent | round_voters(round, REDLOCK_VOTE_GRANTED) | round->permits->offered;
+    /* A waiter waits for the answers, but a try is over before them. */
+    uint32_t silent = round->kind == ROUND_QUEUE ? 0 : round->silent;
+    return silent | round_voters(round, REDLOCK_VOTE_GRANTED) | round->permits->offered;
 }
 
-uint32_t permits_guess(const struct round *round, uint32_t tried) {
+/* Returns the permit known to be free at most nodes, even if these are too few; or else `tried`. */
+static uint32_t guess(const struct round *round, uint32_t tried) {
     const uint32_t *free_at = round->permits->free_at;
     uint32_t best = tried;
     for (uint32_t permit = 0; permit < round->permits->count; permit++) {
@@ -49,7 +52,7 @@ bool permits_is_offered(const struct round *round, uint32_t tried) {
     uint32_t offered = round->permits->offered & ~granted;
     /* Grants in hand are kept: each node that offers reserves any permit for this waiter. */
     return offered != 0 && round_has_quorum(round, granted | offered) &&
-           (granted != 0 || permits_guess(round, tried) == tried);
+           (granted != 0 || guess(round, tried) == tried);
 }
 
 struct permit_choice permits_choose(const struct round *round, uint32_t tried, uint64_t *seed) {
@@ -61,7 +64,8 @@ struct permit_choice permits_choose(const struct round *round, uint32_t tried, u
     uint32_t equals = 0;
     for (uint32_t permit = 0; permit < count; permit++) {
         uint32_t found = worth(round, unknown, permit);
-        if (permit == tried || found < most) {
+        bool was_denied = permit == tried && round->kind != ROUND_QUEUE;
+        if (was_denied || found < most) {
             continue;
         }
         equals = found > most ? 1 : equals + 1;

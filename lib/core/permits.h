@@ -46,15 +46,12 @@ void permits_add_offer(struct permits *permits, uint32_t node, uint32_t permit);
  */
 bool permits_is_offered(const struct round *round, uint32_t tried);
 
-/* Returns the permit known to be free at most nodes, even if these are too few; or else `tried`. */
-uint32_t permits_guess(const struct round *round, uint32_t tried);
-
 /*
  * Returns the permit to try after `tried`, which the round did not get: the one that is free at
  * most nodes, drawn at random if there are several, so that competing requests do not meet again.
- * Nodes that have not answered, that granted `tried`, or that have offered a permit are taken to
- * have any other permit free, because they have not reported which. Returns `tried` for a round
- * without permits.
+ * Nodes that granted `tried`, or that have offered a permit, are taken to have any permit free,
+ * because they have not reported which; so are nodes that have not answered, except in a QUEUE.
+ * Returns `tried` for a round without permits, and if a QUEUE that only entered finds it free.
  */
 struct permit_choice permits_choose(const struct round *round, uint32_t tried, uint64_t *seed);
 

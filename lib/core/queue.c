@@ -62,6 +62,9 @@ static uint32_t promising(const struct round *round) {
 static uint64_t poll_delay(struct lease *lease, const struct round *round) {
     const struct lease_terms *terms = lease->terms;
     uint32_t free_in_ms = round_free_in_ms(round);
+    /* A waiter leaves a permit that is free at a quorum if those ahead may take it. */
+    bool is_left = free_in_ms == 0 && round->permits != NULL;
+    free_in_ms = is_left ? UINT32_MAX : free_in_ms;
     if (!round_has_quorum(round, promising(round))) { /* no pushes can complete one */
         if (terms->patience->is_opening) {            /* polls of a crowd would delay that */
             return terms->reservation;
@@ -196,14 +199,15 @@ static bool note_holder(struct lease *lease, const struct round *round, uint64_t
     return is_held(lease, round, now);
 }
 
-/* Asks for the entry again at once. */
-static void ask_again(struct lease *lease, const struct round *round, uint64_t now,
+/* Asks again at once. Returns whether a quorum keeps the key for a holder, as far as is known. */
+static bool ask_again(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update) {
-    update->enters_only = note_holder(lease, round, now);
+    bool is_kept = note_holder(lease, round, now);
     record_holders(lease, round);
     lease->failure = (int8_t)tries_failure(round); /* until the nodes have answered again */
     acquire_ask(lease, now, update);
     update->keeps_token = true;
+    return is_kept;
 }
 
 /*
@@ -215,15 +219,17 @@ static bool may_be_free(const struct round *round) {
 }
 
 /*
- * Asks for the entry again, and for the key only if it may be free at a quorum, by the answers or
- * by a notification. (Nodes offer permits only to those that ask for them.)
+ * Asks for the entry again, and for the key only if no quorum is known to keep it for a holder, by
+ * the answers and notifications. A permit is asked for when the nodes have reported one that a
+ * quorum may grant.
  */
 static void poll(struct lease *lease, const struct round *round, uint64_t now,
                  struct lease_update *update) {
-    bool is_kept = round_free_in_ms(round) > 0 && round->permits == NULL && !may_be_free(round);
+    uint32_t free_in_ms = round_free_in_ms(round);
+    bool is_kept = free_in_ms > 0 && free_in_ms != UINT32_MAX && !may_be_free(round);
     lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
     ask_again(lease, round, now, update);
-    update->enters_only = is_kept;
+    update->enters_only = is_kept || round->permits != NULL;
 }
 
 /* ---- permits ---- */
@@ -243,7 +249,10 @@ static void change_permit(struct lease *lease, const struct round *round, uint32
     lease->trying.may_queue = entries;
 }
 
-/* Asks for a permit that a quorum may grant now. Returns false if the nodes report none. */
+/*
+ * Asks for a permit that a quorum may grant now. Returns false if the nodes report none: then the
+ * waiter takes none anywhere, because where one is free its holder may have lost it.
+ */
 static bool take_turn(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update) {
     if (round->permits == NULL || now >= lease->trying.give_up_at) {
@@ -266,7 +275,11 @@ static bool take_turn(struct lease *lease, const struct round *round, uint64_t n
         return false;
     }
     lease->trying.permit_retries_left--;
-    change_permit(lease, round, choice.permit, now, update);
+    if (choice.permit == lease->permit) {
+        ask_again(lease, round, now, update);
+    } else {
+        change_permit(lease, round, choice.permit, now, update);
+    }
     return true;
 }
 
@@ -311,8 +324,7 @@ void queue_key_changed(struct lease *lease, const struct round *round, uint64_t 
         }
     } else if (may_be_free(round)) {
         unsigned changes = lease->change_rounds;
-        ask_again(lease, round, now, update);
-        update->enters_only = false; /* the holder known from before may have released it */
+        ask_again(lease, round, now, update); /* for the key: its holder may have released it */
         change_count_rounds(lease, changes + 1);
     }
 }
@@ -347,10 +359,15 @@ static bool must_ask_before(const struct lease *lease) {
 /* Requeues: gives up the grants of a split vote, and asks for entries under a new token. */
 static void requeue(struct lease *lease, const struct round *round, uint64_t now,
                     struct lease_update *update) {
-    /* A permit's entry is for the whole semaphore, and stays: only grants are given up. */
+    /*
+     * A permit's entry is for the whole semaphore, and stays. Grants are given up, and permits that
+     * nodes reserve for this waiter: they offer them to the smallest ticket again.
+     */
     if (round->permits != NULL) {
         lease->trying.requeues++;
-        change_permit(lease, round, permits_guess(round, lease->permit), now, update);
+        lease->trying.permit_retries_left = ACQUIRE_PERMIT_RETRIES_MAX;
+        change_permit(lease, round, lease->permit, now, update);
+        update->enters_only = true;
         return;
     }
     /* Maekawa's deadlock: new entries with the old ticket let all nodes grant to the smallest. */
@@ -395,7 +412,7 @@ void queue_woken(struct lease *lease, struct round *round, const struct round_si
         end_wait(lease, round, now, update);
     } else if (now >= lease->trying.requeue_at && must_ask_before(lease)) {
         lease->trying.requeue_at = NANOS_NEVER;
-        ask_again(lease, round, now, update);
+        update->enters_only = ask_again(lease, round, now, update);
     } else if (now >= lease->trying.requeue_at) {
         requeue(lease, round, now, update);
     } else if (now >= lease->trying.poll_at) {

@@ -319,6 +319,50 @@ static void who_comes_later_does_not_overtake(void **state) {
     wait_all_over(f, 1);
 }
 
+struct heard {
+    struct push_relay *relay;
+    size_t messages;
+};
+
+static bool has_heard(void *arg) {
+    const struct heard *heard = arg;
+
+    return push_relay_pushes(heard->relay) >= heard->messages;
+}
+
+/*
+ * A permit is left to anybody, and another one comes free in the same call: each master notifies
+ * two waiters to ask after that, and neither has to find out by a poll.
+ */
+static void as_many_are_notified_as_permits_come_free(void **state) {
+    struct fixture *f = *state;
+    struct push_relay *push_relay = push_relay_create(f);
+    struct heard heard = {push_relay, FIVE * 2};
+    redlock_request request = permit_request(2);
+    redlock_client *holder = connect_client(f);
+    redlock_lock *held[2] = {hold_for_anybody(f, holder, &request),
+                             hold_for_waiters(f, holder, &request)};
+    redlock_client *client = push_relay_client(f, push_relay, REDLOCK_GUARDS_OFF);
+    struct call *released[2], *calls[2];
+
+    set_wall_clock(-60);
+    for (long long i = 0; i < 2; i++) {
+        calls[i] = begin_acquire(f, client, &request);
+        wait_for_permits(f, i + 1);
+    }
+    set_wall_clock(0);
+    for (int i = 0; i < 2; i++) {
+        released[i] = begin_release(f, held[i]);
+    }
+    run_until(f, has_heard, &heard, "each master has notified both waiters");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(await(f, released[i]), REDLOCK_OK);
+        assert_int_equal(await(f, calls[i]), REDLOCK_OK);
+    }
+    let_all_go(f, (redlock_lock *[]){calls[0]->lock, calls[1]->lock}, 2);
+    wait_all_over(f, 2);
+}
+
 /* --------------------------------------------------------------------------------------- faults */
 
 static bool has_ended(void *arg) {
@@ -344,6 +388,46 @@ static void a_lost_message_costs_a_poll(void **state) {
     assert_int_equal(push_relay_lost(push_relay), FIVE);
     let_all_go(f, (redlock_lock *[]){held[1], call->lock}, 2);
     wait_all_over(f, 2);
+}
+
+struct asked {
+    struct fixture *f;
+    size_t times; /* entries that a master has been asked for, in all */
+};
+
+static bool has_asked(void *arg) {
+    const struct asked *asked = arg;
+
+    return executed(asked->f, 0, "zadd") >= asked->times;
+}
+
+/*
+ * The holder has lost its permit at a master, where a new request gets it. It gives it up at once,
+ * and takes it no more while it waits: so the holder's next extension brings it back.
+ */
+static void one_that_its_holder_lost_is_given_up(void **state) {
+    struct fixture *f = *state;
+    redlock_request request = permit_request(1);
+    redlock_lock *lock = hold_permit(f, 1);
+    redlock_client *client = connect_client(f);
+
+    rival_frees(f, 0, 1, KEY ":0");
+    struct call *call = begin_acquire(f, client, &request);
+    wait_for_permits(f, 1);
+    wait_holders(f, KEY ":0", FIVE - 1);
+    wait_all_answered(f, client);
+    size_t taken = executed(f, 0, "set");
+    struct asked asked = {f,
+                          executed(f, 0, "zadd") + 6}; /* one entry takes three commands at most */
+    pass_until(f, client, 0, RESERVATION_MS / 4, has_asked, &asked, "the waiter has asked twice");
+    wait_all_answered(f, client);
+    assert_int_equal(executed(f, 0, "set"), taken);
+    assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
+    wait_holders(f, KEY ":0", FIVE);
+    assert_int_equal(call->ended, 0);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    take_turn(f, call);
+    wait_all_over(f, 1);
 }
 
 /* The permit is reserved for queued waiters, although none has it yet. */
@@ -509,7 +593,9 @@ int main(int argc, char **argv) {
         ON_ROW("one_fenced_permit_is_a_lock", one_permit_is_a_lock, five_masters, &yes),
         ON_FIVE_MASTERS(one_that_polls_does_not_starve),
         ON_FIVE_MASTERS(who_comes_later_does_not_overtake),
+        ON_FIVE_MASTERS(as_many_are_notified_as_permits_come_free),
         ON_FIVE_MASTERS(a_lost_message_costs_a_poll),
+        ON_FIVE_MASTERS(one_that_its_holder_lost_is_given_up),
         ON_FIVE_MASTERS(one_that_does_not_wait_does_not_overtake),
         ON_ROW("a_dead_waiter_delays_nobody",
                one_that_dies_or_hangs_delays_the_next_by_a_reservation, five_masters, &no),

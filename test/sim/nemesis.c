@@ -481,7 +481,7 @@ static void fail_in_turn(struct nemesis *nemesis) {
     uint64_t ttl = nemesis->plan->ttl_most_ms * MS;
     uint64_t until = nemesis->world->now + ttl + ttl / 3;
     nemesis->strikes_at = until + (options->reconnect_delay_max_ms + 500) * MS;
-    if (coin(nemesis) || nemesis->plan->permits > 0) {
+    if (coin(nemesis)) {
         mishap_restart(nemesis, server);
     } else {
         TRACE(nemesis->world, "nemesis: node %u is paused for long", server->master.index);

@@ -329,20 +329,22 @@ static void test_grants_are_kept_where_the_rest_offers(void **state) {
 }
 
 /*
- * Messages were lost: after two round trips and 1 ms, or somewhat earlier, the waiter asks
- * nevertheless. The instant is drawn: two waiters in step would collide again at the next permit.
+ * Messages were lost, or few nodes have a permit free: after two round trips and 1 ms, or somewhat
+ * earlier, the waiter gives back what nodes reserve for it, and takes nothing. The instant is
+ * drawn: two waiters in step would collide again at the next permit.
  */
-static void test_one_that_few_offer_is_asked_for_later(void **state) {
+static void test_one_that_few_offer_is_given_back(void **state) {
     (void)state;
     struct rig rig;
     start_waiting(&rig);
-    uint32_t permit = another(&rig);
+    uint32_t tried = rig.lease.permit;
     uint32_t tries = rig.lease.tries;
-    rig_offers(&rig, 1, permit);
+    rig_offers(&rig, 1, another(&rig));
     assert_nothing_sent(&rig);
     assert_true(rig.lease.wake_at > rig.now + MS(5) / 2 && rig.lease.wake_at < rig.now + MS(5));
     rig_wake_on_time(&rig);
-    assert_asks_for(&rig, permit);
+    assert_asks_for(&rig, tried);
+    assert_true(rig.update.enters_only);
     assert_int_equal(rig.lease.tries, tries + 1);
     assert_int_equal(rig.lease.permit_retries, 1);
 }
@@ -354,9 +356,83 @@ static void test_grants_of_a_minority_are_given_up(void **state) {
     uint32_t permit = start_with_two_grants(&rig);
     rig_wake_on_time(&rig);
     assert_asks_for(&rig, permit);
+    assert_true(rig.update.enters_only);
     assert_int_equal(rig.update.undo, 0x03);
     assert_int_equal(rig_cancel(&rig), REDLOCK_OK);
     assert_int_equal(rig.update.undo, 0x1f);
+}
+
+/* Starts a lease that has given up the grants of two nodes. */
+static void start_with_grants_given_up(struct rig *rig) {
+    start_with_two_grants(rig);
+    rig_wake_on_time(rig);
+    assert_true(rig->update.enters_only);
+}
+
+/* After that, also the permit that was tried may turn out to be free. */
+static void test_what_a_quorum_says_is_free_is_asked_for_after_that(void **state) {
+    (void)state;
+    struct rig rig;
+    start_with_grants_given_up(&rig);
+    uint32_t permit = rig.lease.permit;
+    rig_says_free(&rig, 3, permit);
+    rig_votes(&rig, "DDD");
+    assert_sent(&rig, ROUND_QUEUE);
+    assert_int_equal(rig.lease.permit, permit);
+    assert_true(rig.update.keeps_token);
+    assert_false(rig.update.enters_only);
+    rig_votes(&rig, "GGG");
+    assert_state(&rig, LEASE_HELD);
+}
+
+/* An offer reports a permit as an answer does, whichever node it is from. */
+static void test_answers_and_offers_make_a_quorum(void **state) {
+    (void)state;
+    struct rig rig;
+    start_with_grants_given_up(&rig);
+    uint32_t permit = another(&rig);
+    rig_says_free(&rig, 1, permit);
+    deny_with_entries(&rig, 0);
+    assert_nothing_sent(&rig);
+    rig_offers(&rig, 3, permit);
+    assert_nothing_sent(&rig);
+    rig_offers(&rig, 4, permit);
+    assert_asks_for(&rig, permit);
+    assert_false(rig.update.enters_only);
+}
+
+/* A master that lost permits which are held has them free: no waiter takes one there. */
+static void test_what_few_say_is_free_is_not_taken(void **state) {
+    (void)state;
+    struct rig rig;
+    start_with_grants_given_up(&rig);
+    for (int i = 0; i < 4; i++) {
+        for (uint32_t permit = 0; permit < PERMITS; permit++) {
+            rig_says_free(&rig, 2, permit);
+        }
+        deny_with_entries(&rig, 0);
+        assert_state(&rig, LEASE_QUEUED);
+        assert_nothing_sent(&rig);
+        assert_true(rig.lease.wake_at > rig.now + MS(500));
+        rig_wake_on_time(&rig);
+        assert_sent(&rig, ROUND_QUEUE);
+        assert_true(rig.update.keeps_token);
+        assert_true(rig.update.enters_only);
+    }
+}
+
+/* The waiters ahead may take what is free: this one is notified, or looks after a while. */
+static void test_what_is_left_to_those_ahead_is_polled_for_later(void **state) {
+    (void)state;
+    struct rig rig;
+    start_with_grants_given_up(&rig);
+    for (uint32_t node = 0; node < 5; node++) {
+        round_mark_queued(&rig.round, node, 1);
+        round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 0);
+    }
+    rig_late_votes(&rig);
+    assert_state(&rig, LEASE_QUEUED);
+    assert_true(rig.lease.wake_at > rig.now + MS(1000));
 }
 
 /*
@@ -472,8 +548,12 @@ int main(void) {
         cmocka_unit_test(test_the_one_that_most_offer_is_asked_for),
         cmocka_unit_test(test_the_one_that_was_tried_is_asked_for_under_its_token),
         cmocka_unit_test(test_grants_are_kept_where_the_rest_offers),
-        cmocka_unit_test(test_one_that_few_offer_is_asked_for_later),
+        cmocka_unit_test(test_one_that_few_offer_is_given_back),
         cmocka_unit_test(test_grants_of_a_minority_are_given_up),
+        cmocka_unit_test(test_what_a_quorum_says_is_free_is_asked_for_after_that),
+        cmocka_unit_test(test_answers_and_offers_make_a_quorum),
+        cmocka_unit_test(test_what_few_say_is_free_is_not_taken),
+        cmocka_unit_test(test_what_is_left_to_those_ahead_is_polled_for_later),
         cmocka_unit_test(test_what_answers_say_is_free_is_asked_for),
         cmocka_unit_test(test_silent_nodes_do_not_keep_from_another),
         cmocka_unit_test(test_silent_nodes_that_may_grant_are_waited_for),

@@ -468,6 +468,54 @@ static void test_who_waits_beside_a_holder_only_enters(void **state) {
     assert_false(rig.update.enters_only);
 }
 
+/* Two nodes deny, and three do not answer: nobody need have the key, which may expire at the two.
+ */
+static void test_who_knows_of_no_holder_asks_for_the_key(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    rig_start(&rig, &terms, 1);
+    rig_pass(&rig, MS(2));
+    deny_from(&rig, 3, 0);
+    rig_late_votes(&rig);
+    rig_wake_on_time(&rig);
+    assert_state(&rig, LEASE_QUEUED);
+    assert_nothing_sent(&rig);
+    rig_wake_on_time(&rig);
+    assert_sent(&rig, ROUND_QUEUE);
+    assert_true(rig.update.keeps_token);
+    assert_false(rig.update.enters_only);
+}
+
+/* A quorum has notified that the key has changed, in a pause that the poll need not wait for. */
+static void test_a_poll_in_the_pause_asks_for_a_key_that_changed(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    start_queued(&rig, &terms, 0);
+    for (unsigned i = 0; i < 6; i++) { /* until the pause is 250 ms */
+        rig_pass(&rig, MS(250));
+        for (uint32_t node = 0; node < 3; node++) {
+            rig_key_changed_at(&rig, node);
+        }
+        assert_sent(&rig, ROUND_QUEUE);
+        rig_pass(&rig, MS(2));
+        for (uint32_t node = 0; node < 5; node++) {
+            round_mark_queued(&rig.round, node, 0);
+            round_vote(&rig.round, node, REDLOCK_VOTE_DENIED, 100);
+        }
+        rig_late_votes(&rig);
+    }
+    for (uint32_t node = 0; node < 3; node++) {
+        rig_key_changed_at(&rig, node);
+    }
+    assert_nothing_sent(&rig);
+    rig_wake_on_time(&rig);
+    assert_sent(&rig, ROUND_QUEUE);
+    assert_true(rig.now < rig.lease.asked_at + MS(250));
+    assert_false(rig.update.enters_only);
+}
+
 /*
  * The node that grants passes the key to the new token: it is the same node after each requeue, so
  * no other waiter is in need of it, and a holder has the others.
@@ -880,6 +928,8 @@ int main(void) {
         cmocka_unit_test(test_a_split_vote_in_the_first_round_is_given_up_soon),
         cmocka_unit_test(test_nodes_that_only_gave_an_entry_are_topped_up),
         cmocka_unit_test(test_who_waits_beside_a_holder_only_enters),
+        cmocka_unit_test(test_who_knows_of_no_holder_asks_for_the_key),
+        cmocka_unit_test(test_a_poll_in_the_pause_asks_for_a_key_that_changed),
         cmocka_unit_test(test_requeues_that_do_not_help_show_a_holder),
         cmocka_unit_test(test_a_denial_after_a_requeue_is_no_evidence),
         cmocka_unit_test(test_a_decided_round_keeps_its_votes_when_canceled),

@@ -186,7 +186,7 @@ static void test_the_longest_time_is_a_reservation(void **state) {
 }
 
 /* The first waiter asks again anyway; a second message would only make it do so twice. */
-static void test_while_it_is_open_releases_notify_nobody(void **state) {
+static void test_while_it_is_open_releases_do_not_notify_the_first_again(void **state) {
     (void)state;
     struct script_server server;
     char ticket[32];
@@ -199,6 +199,52 @@ static void test_while_it_is_open_releases_notify_nobody(void **state) {
     assert_int_equal(server.pushes, 1);
     release(&server, "pool:1", OTHER, "0");
     assert_int_equal(server.pushes, 1);
+    store_finish(&server.store);
+}
+
+/* Starts a server with two permits, one of them open; FIRST, a dead waiter and SECOND wait. */
+static void start_open_with_three(struct script_server *server, char ticket[32], char later[32]) {
+    start(server, "2");
+    assert_true(takes(server, "pool:0", OPENER));
+    assert_true(takes(server, "pool:1", OTHER));
+    assert_false(queues(server, FIRST, script_server_ticket(server, ticket)));
+    RUN(server, "ZADD", QUEUE, ticket,
+        "g000000000000000000000000000000000000000 " DEAF " 1000 0 2");
+    server->now_ms++;
+    assert_false(queues(server, SECOND, script_server_ticket(server, later)));
+    server->now_ms += 3200;
+    release(server, "pool:0", OPENER, "0");
+    assert_int_equal(server->pushes, 1);
+}
+
+/* As many as there are free permits ask afterwards; one whose client is dead is none of them. */
+static void test_while_it_is_open_releases_notify_the_next(void **state) {
+    (void)state;
+    struct script_server server;
+    char ticket[32], later[32], push[160];
+    start_open_with_three(&server, ticket, later);
+    server.now_ms += 40;
+    release(&server, "pool:1", OTHER, "0");
+    assert_int_equal(server.pushes, 2);
+    snprintf(push, sizeof(push), "0000 %" PRIu64 "000 60 %.20s%020d " QUEUE, server.now_ms, SECOND,
+             0);
+    assert_string_equal(server.last_push, push);
+    assert_int_equal(members(&server), 3);
+    store_finish(&server.store);
+}
+
+/* The first of the time that is over reserves all permits that came free in it. */
+static void test_a_release_after_that_offers_all(void **state) {
+    (void)state;
+    struct script_server server;
+    char ticket[32], later[32];
+    start_open_with_three(&server, ticket, later);
+    server.now_ms += 100;
+    release(&server, "pool:1", OTHER, "0");
+    assert_int_equal(server.pushes, 3);
+    assert_int_equal(members(&server), 2);
+    assert_false(takes(&server, "pool:0", POLLER));
+    assert_true(queues(&server, FIRST, ticket));
     store_finish(&server.store);
 }
 
@@ -225,7 +271,9 @@ int main(void) {
         cmocka_unit_test(test_the_time_ends),
         cmocka_unit_test(test_waiters_keep_their_order),
         cmocka_unit_test(test_the_longest_time_is_a_reservation),
-        cmocka_unit_test(test_while_it_is_open_releases_notify_nobody),
+        cmocka_unit_test(test_while_it_is_open_releases_do_not_notify_the_first_again),
+        cmocka_unit_test(test_while_it_is_open_releases_notify_the_next),
+        cmocka_unit_test(test_a_release_after_that_offers_all),
         cmocka_unit_test(test_the_last_entry_ends_it),
     };
     return cmocka_run_group_tests_name("permit_queue", tests, NULL, NULL);

@@ -52,17 +52,18 @@ local function scan(key, permits, reserved)
   return free, table.concat(map)
 end
 
--- Returns the number of notified waiters, and whether permits are open to all clients now. Notified
--- waiters that have not asked within their reservation lose their entries.
+-- Returns the number of notified waiters, the ms for which permits are open to all clients (nil: they
+-- are not), and whether this call has found that time to be over. Notified waiters that have not
+-- asked within their reservation lose their entries.
 local function front_of(queue)
   for _, entry in ipairs(redis.pcall('zrange', queue, text(-now_ms), -1, 'byscore')) do
     redis.pcall('zrem', queue, entry)
   end
   local open = redis.pcall('zrange', queue, 0, 0, 'byscore')[1]
-  local is_open = open and open_ms(open, now_ms) > 0
-  if open and not is_open then redis.pcall('zrem', queue, open) end
+  local left = open and open_ms(open, now_ms) or 0
+  if open and left <= 0 then redis.pcall('zrem', queue, open) end
   local sent = redis.pcall('zcount', queue, '-inf', -1)
-  return type(sent) == 'number' and sent or 0, is_open
+  return type(sent) == 'number' and sent or 0, left > 0 and left or nil, open and left <= 0
 end
 
 -- Returns the entry that comes after `count` others, and its score.
@@ -103,9 +104,9 @@ end
 -- nil. No waiter overtakes another, not even while permits are open to all clients, or at the call's
 -- bound on entries.
 local function offer(queue, key, permits, mine)
-  local sent, is_open = front_of(queue)
+  local sent, open_for = front_of(queue)
   local free, map = scan(key, permits, sent)
-  if is_open and sent < #free then
+  if open_for and sent < #free then
     return (not mine or is_near(queue, sent, #free - sent, mine)) and map or nil
   end
   while sent < #free do
@@ -132,13 +133,17 @@ local function open_queue(queue, caller, entry, ticket)
   return type(redis.pcall('zadd', queue, 0, 'open ' .. text(now_ms + ms))) == 'number'
 end
 
--- Notifies the first waiter whose client listens of a permit that has just come free.
-local function pass_on(queue, key, caller)
-  local sent, is_open = front_of(queue)
-  local entry, ticket = waiting(queue, sent)
-  if is_open or not entry or open_queue(queue, caller, entry, ticket) then return end
-  while entry and may_handle() and reserve(queue, entry, key) == false do
-    entry = waiting(queue, sent)
+-- Of a permit that has come free while permits are open to all clients: notifies the waiter that may
+-- take it to ask after that time. Those before it have been notified of the other free permits.
+local function postpone(queue, key, sent, ms)
+  local entry = waiting(queue, sent + 1)
+  local _, _, _, _, permits = parts_of(entry or '')
+  local last = permits and #scan(key, permits, sent) or 0
+  while last > sent and may_handle() do
+    entry = redis.pcall('zrange', queue, last, last)[1]
+    local value, channel_of = parts_of(entry or '')
+    if not value or send(queue, value, channel_of, ms) ~= 0 then return end
+    if type(redis.pcall('zrem', queue, entry)) ~= 'number' then return end
   end
 end
 
@@ -146,6 +151,18 @@ end
 local function offer_all(queue, key)
   local _, _, _, _, permits = parts_of(waiting(queue, (front_of(queue))) or '')
   if permits then offer(queue, key, permits, nil) end
+end
+
+-- Notifies the first waiter whose client listens of a permit that has just come free.
+local function pass_on(queue, key, caller)
+  local sent, open_for, has_closed = front_of(queue)
+  if open_for then return postpone(queue, key, sent, open_for) end
+  if has_closed then return offer_all(queue, key) end
+  local entry, ticket = waiting(queue, sent)
+  if not entry or open_queue(queue, caller, entry, ticket) then return end
+  while entry and may_handle() and reserve(queue, entry, key) == false do
+    entry = waiting(queue, sent)
+  end
 end
 
 -- Removes the entries of a waiter from the queue, except the entry `but`: after a reconnect a
