@@ -27,7 +27,6 @@ static void set_nodes(redlock_options *options, struct nodes *durable, const cha
     }
     options->nodes = durable->uris;
     options->node_count = node_count;
-    options->name = "redlock-bench";
 }
 
 static void complain(const redlock_error *error) {
@@ -37,6 +36,7 @@ static void complain(const redlock_error *error) {
 redlock_options client_options(size_t locks, uint64_t ttl_ms, uint64_t node_timeout_ms) {
     redlock_options options = REDLOCK_OPTIONS_INIT;
 
+    options.name = "redlock-bench";
     options.node_timeout_ms = node_timeout_ms;
     if (locks > options.max_commands / COMMANDS_PER_LOCK) {
         options.max_commands = (uint32_t)(locks * COMMANDS_PER_LOCK);

@@ -4,6 +4,7 @@
  */
 #include "fleet.h"
 
+#include "bystander.h"
 #include "clock.h"
 #include "crowd.h"
 #include "masters.h"
@@ -23,6 +24,7 @@ struct reading {
 
 struct fleet {
     const struct fleet_settings *settings;
+    struct event_base *base;
     struct crowd *crowd;
     struct fleet_result *result;
     const char *doing; /* for the progress line */
@@ -139,15 +141,40 @@ static bool restart_waiting(struct fleet *fleet) {
     return true;
 }
 
+/*
+ * Runs a restart beside a further client. The processes of the fleet were forked before, and a
+ * master that restarts is another program: no process inherits the client.
+ */
+static bool restart_beside(struct fleet *fleet, bool (*restart)(struct fleet *fleet),
+                           struct bystander_counts *counts) {
+    const struct bystander_settings settings = {
+        .nodes = fleet->settings->nodes,
+        .node_count = masters_count(fleet->settings->masters),
+        .node_timeout_ms = fleet->settings->node_timeout_ms,
+    };
+    struct bystander *bystander = bystander_start(fleet->base, &settings);
+    bool is_well;
+
+    if (bystander == NULL) {
+        return false;
+    }
+    is_well = restart(fleet);
+    bystander_finish(bystander, counts);
+    return is_well;
+}
+
 static bool walk(struct fleet *fleet) {
+    struct fleet_result *result = fleet->result;
+
     return measure(fleet, FLEET_IDLE) && enter(fleet, CROWD_WORKING, "working") &&
            measure(fleet, FLEET_WORKING) && enter(fleet, CROWD_IDLE, "ending cycles") &&
            enter(fleet, CROWD_HOLDING, "holding") && measure(fleet, FLEET_HOLDING) &&
            enter(fleet, CROWD_IDLE, "releasing") && enter(fleet, CROWD_GUARDED, "waiting") &&
            enter(fleet, CROWD_WAITING, "waiting") && measure(fleet, FLEET_WAITING) &&
-           restart_waiting(fleet) && enter(fleet, CROWD_IDLE, "idle after waiting") &&
+           restart_beside(fleet, restart_waiting, &result->bystander_waiting) &&
+           enter(fleet, CROWD_IDLE, "idle after waiting") &&
            await_connections(fleet, FLEET_IDLE, false) && measure(fleet, FLEET_WAITED) &&
-           restart_idle(fleet);
+           restart_beside(fleet, restart_idle, &result->bystander);
 }
 
 static void write_progress(void *arg, char *line, size_t size) {
@@ -156,7 +183,7 @@ static void write_progress(void *arg, char *line, size_t size) {
     snprintf(line, size, "%zu clients: %s", fleet->settings->clients, fleet->doing);
 }
 
-static int run(struct fleet *fleet, struct event_base *base) {
+static int run(struct fleet *fleet) {
     const struct fleet_settings *settings = fleet->settings;
     const struct crowd_settings crowd = {
         .masters = settings->masters,
@@ -171,7 +198,7 @@ static int run(struct fleet *fleet, struct event_base *base) {
     struct crowd_counts counts;
     bool is_well;
 
-    fleet->crowd = crowd_start(base, &crowd);
+    fleet->crowd = crowd_start(fleet->base, &crowd);
     if (fleet->crowd == NULL) {
         return -1;
     }
@@ -186,12 +213,13 @@ static int run(struct fleet *fleet, struct event_base *base) {
 
 int fleet_run(struct event_base *base, const struct fleet_settings *settings,
               struct fleet_result *result) {
-    struct fleet fleet = {.settings = settings, .result = result, .doing = "connecting"};
+    struct fleet fleet = {
+        .settings = settings, .base = base, .result = result, .doing = "connecting"};
     struct progress *progress = progress_create(base, write_progress, &fleet);
     int outcome;
 
     *result = (struct fleet_result){0};
-    outcome = run(&fleet, base);
+    outcome = run(&fleet);
     progress_destroy(progress);
     return outcome;
 }

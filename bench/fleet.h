@@ -5,6 +5,8 @@
 #ifndef BENCH_FLEET_H
 #define BENCH_FLEET_H
 
+#include "bystander.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,13 +46,15 @@ struct fleet_cost {
 struct fleet_result {
     struct fleet_cost connecting; /* until all clients are connected */
     struct fleet_cost states[FLEET_STATES];
-    struct fleet_cost restart_waiting;     /* until all are connected again and in line */
-    struct fleet_cost restart;             /* from idle, until all are connected again */
-    double connections[FLEET_STATES];      /* at the first master */
-    double connection_bytes[FLEET_STATES]; /* the master's memory for a connection, mean */
-    uint64_t cycles;                       /* while FLEET_WORKING was measured */
-    uint64_t skipped;                      /* likewise: see struct crowd_counts */
-    uint64_t lost;                         /* locks held and lost */
+    struct fleet_cost restart_waiting;         /* until all are connected again and in line */
+    struct fleet_cost restart;                 /* from idle, until all are connected again */
+    struct bystander_counts bystander_waiting; /* beside restart_waiting */
+    struct bystander_counts bystander;         /* beside restart */
+    double connections[FLEET_STATES];          /* at the first master */
+    double connection_bytes[FLEET_STATES];     /* the master's memory for a connection, mean */
+    uint64_t cycles;                           /* while FLEET_WORKING was measured */
+    uint64_t skipped;                          /* likewise: see struct crowd_counts */
+    uint64_t lost;                             /* locks held and lost */
     uint64_t errors; /* number of failed acquisitions and releases in cycles */
 };
 

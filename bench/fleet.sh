@@ -50,10 +50,10 @@ row() {
         }' "$work/result"
 }
 
-# cost_row TITLE NAME
+# cost_row TITLE NAME BYSTANDER (none: nothing was measured, and the column stays empty)
 cost_row() {
-    row "$1" '%.2f %.1f %.0f %.0f %.0f' "$2.seconds" "$2.commands" "$2.bytes_in" "$2.bytes_out" \
-        "$2.cpu_us"
+    row "$1" '%.2f %.1f %.0f %.0f %.0f %s' "$2.seconds" "$2.commands" "$2.bytes_in" "$2.bytes_out" \
+        "$2.cpu_us" "$3.timeouts"
 }
 
 # state_row TITLE NAME
@@ -72,11 +72,11 @@ print_fleet() {
     state_row waiting waiting
     state_row 'idle, after waiting' waited
     echo
-    echo '| per client | s in all | commands | bytes in | bytes out | CPU in us |'
-    echo '|---|---|---|---|---|---|'
-    cost_row 'all connect' connect
-    cost_row 'the master restarts, all wait' restart_waiting
-    cost_row 'the master restarts, all idle' restart
+    echo '| per client | s in all | commands | bytes in | bytes out | CPU in us | timeouts of another |'
+    echo '|---|---|---|---|---|---|---|'
+    cost_row 'all connect' connect none
+    cost_row 'the master restarts, all wait' restart_waiting bystander_waiting
+    cost_row 'the master restarts, all idle' restart bystander
 }
 
 print_mixed() {

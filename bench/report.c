@@ -268,6 +268,11 @@ static json_t *state_to_json(const struct fleet_result *result, size_t state) {
                      real_or_null(result->connection_bytes[state]));
 }
 
+static json_t *bystander_to_json(const struct bystander_counts *counts) {
+    return json_pack("{s:I, s:I, s:I}", "cycles", (json_int_t)counts->cycles, "failed",
+                     (json_int_t)counts->failed, "timeouts", (json_int_t)counts->timeouts);
+}
+
 static json_t *fleet_to_json(const struct fleet_result *result) {
     static const char *const names[FLEET_STATES] = {"idle", "working", "holding", "waiting",
                                                     "waited"};
@@ -277,11 +282,13 @@ static json_t *fleet_to_json(const struct fleet_result *result) {
         json_object_set_new(object, names[i], state_to_json(result, i));
     }
     return merge(object,
-                 json_pack("{s:o, s:o, s:I, s:I, s:I, s:I}", "restart_waiting",
-                           cost_to_json(&result->restart_waiting), "restart",
-                           cost_to_json(&result->restart), "cycles", (json_int_t)result->cycles,
-                           "skipped", (json_int_t)result->skipped, "lost", (json_int_t)result->lost,
-                           "errors", (json_int_t)result->errors));
+                 json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "restart_waiting",
+                           cost_to_json(&result->restart_waiting), "bystander_waiting",
+                           bystander_to_json(&result->bystander_waiting), "restart",
+                           cost_to_json(&result->restart), "bystander",
+                           bystander_to_json(&result->bystander), "cycles",
+                           (json_int_t)result->cycles, "skipped", (json_int_t)result->skipped,
+                           "lost", (json_int_t)result->lost, "errors", (json_int_t)result->errors));
 }
 
 static const char *null_in_words(const char *name) {

@@ -18,6 +18,13 @@ static void check_connecting(const json_t *cost) {
     }
 }
 
+/* Two of three masters answer within the time that they have: no request fails. */
+static void check_bystander(const json_t *counts) {
+    assert_true(bench_integer(counts, "cycles") > 0);
+    assert_int_equal(bench_integer(counts, "failed"), 0);
+    assert_int_equal(bench_integer(counts, "timeouts"), 0);
+}
+
 static void test_each_state_has_its_cost(void **state) {
     json_t *object = bench_measure(FLEET " --json");
 
@@ -44,6 +51,8 @@ static void test_each_state_has_its_cost(void **state) {
     check_connecting(json_object_get(object, "connect"));
     check_connecting(json_object_get(object, "restart_waiting"));
     check_connecting(json_object_get(object, "restart"));
+    check_bystander(json_object_get(object, "bystander_waiting"));
+    check_bystander(json_object_get(object, "bystander"));
     json_decref(object);
 }
 
@@ -68,7 +77,10 @@ static void test_the_text_has_the_same_names(void **state) {
                                         "waiting connections",
                                         "waited connection_bytes",
                                         "restart_waiting seconds",
+                                        "bystander_waiting cycles",
                                         "restart seconds",
+                                        "bystander failed",
+                                        "bystander timeouts",
                                         "cycles",
                                         "skipped",
                                         "lost",
