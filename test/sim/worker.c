@@ -408,6 +408,7 @@ static void acquire(struct worker *worker) {
         request.watchdog = true;
         request.retries = 0;
         request.max_hold_ms = 0;
+        request.min_validity_ms = 0; /* slow renewals would not leave it */
     }
     worker->acquires = record_expect(worker);
     worker->acquires->min_validity = request.min_validity_ms * MS;
