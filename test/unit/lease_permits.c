@@ -433,6 +433,23 @@ static void test_what_is_left_to_those_ahead_is_polled_for_later(void **state) {
     rig_late_votes(&rig);
     assert_state(&rig, LEASE_QUEUED);
     assert_true(rig.lease.wake_at > rig.now + MS(1000));
+    rig_wake_on_time(&rig);
+    assert_sent(&rig, ROUND_QUEUE);
+    assert_true(rig.update.enters_only);
+}
+
+/* A message for an earlier token counts, too: there is no need to ask for it first. */
+static void test_what_is_offered_again_is_given_back_at_once(void **state) {
+    (void)state;
+    struct rig rig;
+    start_with_grants_given_up(&rig);
+    for (int i = 0; i < 3; i++) {
+        deny_with_entries(&rig, 0);
+        rig_offers(&rig, 1, another(&rig));
+        rig_wake_on_time(&rig);
+        assert_asks_for(&rig, rig.lease.permit);
+        assert_true(rig.update.enters_only);
+    }
 }
 
 /*
@@ -554,6 +571,7 @@ int main(void) {
         cmocka_unit_test(test_answers_and_offers_make_a_quorum),
         cmocka_unit_test(test_what_few_say_is_free_is_not_taken),
         cmocka_unit_test(test_what_is_left_to_those_ahead_is_polled_for_later),
+        cmocka_unit_test(test_what_is_offered_again_is_given_back_at_once),
         cmocka_unit_test(test_what_answers_say_is_free_is_asked_for),
         cmocka_unit_test(test_silent_nodes_do_not_keep_from_another),
         cmocka_unit_test(test_silent_nodes_that_may_grant_are_waited_for),

@@ -468,6 +468,22 @@ static void test_who_waits_beside_a_holder_only_enters(void **state) {
     assert_false(rig.update.enters_only);
 }
 
+/* Nodes that may still answer, but complete no quorum, do not put off the end of the wait. */
+static void test_the_end_does_not_wait_for_a_minority(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    terms.wait = MS(20);
+    rig_start(&rig, &terms, 1);
+    rig_pass(&rig, MS(2));
+    deny_from(&rig, 2, 0);
+    rig_late_votes(&rig);
+    assert_state(&rig, LEASE_QUEUED);
+    rig_wake_on_time(&rig);
+    assert_int_equal(rig.now, rig.lease.begun_at + MS(20));
+    assert_state(&rig, LEASE_DIAGNOSING);
+}
+
 /* Two nodes deny, and three do not answer: nobody need have the key, which may expire at the two.
  */
 static void test_who_knows_of_no_holder_asks_for_the_key(void **state) {
@@ -928,6 +944,7 @@ int main(void) {
         cmocka_unit_test(test_a_split_vote_in_the_first_round_is_given_up_soon),
         cmocka_unit_test(test_nodes_that_only_gave_an_entry_are_topped_up),
         cmocka_unit_test(test_who_waits_beside_a_holder_only_enters),
+        cmocka_unit_test(test_the_end_does_not_wait_for_a_minority),
         cmocka_unit_test(test_who_knows_of_no_holder_asks_for_the_key),
         cmocka_unit_test(test_a_poll_in_the_pause_asks_for_a_key_that_changed),
         cmocka_unit_test(test_requeues_that_do_not_help_show_a_holder),
