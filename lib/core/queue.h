@@ -19,9 +19,9 @@
  * While a quorum keeps the key for a holder, the lease only enters the queues: at a node that lacks
  * the holder's key it would keep out the holder's next renewal, and gain nothing.
  *
- * Nodes do not push permits, but report which one has become free (scripts/parts/permits.lua). A
- * lease asks for it when a quorum has offered one, or when a requeue is due. It keeps its place in
- * the queue, but needs a new token, because each permit is a key of its own.
+ * Nodes do not push permits, but report which ones are free (scripts/parts/permits.lua). A lease
+ * asks for one when a quorum has offered it, or has it free; polls and requeues take none. It keeps
+ * its place in the queue, but needs a new token, because each permit is a key of its own.
  */
 #ifndef REDLOCK_CORE_QUEUE_H
 #define REDLOCK_CORE_QUEUE_H

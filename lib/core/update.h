@@ -27,7 +27,7 @@ struct lease_update {
     enum round_kind round; /* ACQUIRE and QUEUE take a fresh token, for the lease's permit */
     bool keeps_token;      /* of QUEUE: ask again under the token that has an entry */
     bool keeps_entry;      /* of QUEUE for a permit: keep the entry, under a new token */
-    bool enters_only;      /* of QUEUE: only enter the queue, for a quorum keeps a holder's key */
+    bool enters_only;      /* of QUEUE: only enter the queue: no quorum is known to grant now */
     bool before_release;   /* of QUEUE: send it before the release that lets the lease lead */
     uint32_t awaited;      /* of DIAGNOSE */
     uint64_t ttl;          /* of the round */
