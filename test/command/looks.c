@@ -351,6 +351,7 @@ static void masters_for_a_moment(void **state) {
 
 /* The advice is about what prevents the masters from starting. */
 static void masters_that_do_not_start(void **state) {
+    static const char *const limits[] = {"20", "36", "37", "38", "39", "40", "41", "42"};
     struct rig *rig = *state;
 
     assert_int_equal(RIG_RUN(rig, "run", "key", "--", "sh", "-c",
@@ -360,10 +361,13 @@ static void masters_that_do_not_start(void **state) {
     assert_int_equal(truncate(rig->output_path, 0), 0);
     setenv("LSAN_OPTIONS", "detect_leaks=0", 1); /* LeakSanitizer, if built in, reads /proc */
     assert_int_equal(RIG_RUN(rig, "run", "key", "--", "sh", "-c",
-                             "TMPDIR=/no/folder \"$REDLOCK\" dev 1; test $? -eq 71 || exit 1; "
-                             "for most in 20 36 37 38 39 40 41 42; do (ulimit -n $most; "
-                             "\"$REDLOCK\" dev 32; test $? -eq 71) || exit 1; done"),
+                             "TMPDIR=/no/folder \"$REDLOCK\" dev 1; test $? -eq 71"),
                      0);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        assert_int_equal(RIG_RUN(rig, "run", "key", "--", "sh", "-c",
+                                 "ulimit -n $0; \"$REDLOCK\" dev 32; test $? -eq 71", limits[i]),
+                         0);
+    }
     unsetenv("LSAN_OPTIONS");
     assert_true(rig_has_said(rig, "dev: no masters; set TMPDIR"));
     assert_true(rig_has_said(rig, "dev: no masters; allow more descriptors, by ulimit -n 256"));
