@@ -185,3 +185,23 @@ char *first_channel(struct fixture *f, size_t master, const char *key) {
 
     return masters_query(f->masters, master, "EVAL %s 1 %s::queue", script, key);
 }
+
+struct asked {
+    struct fixture *f;
+    size_t times; /* that the master has executed ZADD, in all */
+};
+
+static bool has_asked(void *arg) {
+    const struct asked *asked = arg;
+
+    return executed(asked->f, 0, "zadd") >= asked->times;
+}
+
+void pass_polls(struct fixture *f, redlock_client *client) {
+    struct asked asked = {f, executed(f, 0, "zadd") + 6}; /* an entry takes three at most */
+    size_t taken = executed(f, 0, "set");
+
+    pass_until(f, client, 0, 200, has_asked, &asked, "the waiter has asked twice");
+    wait_all_answered(f, client);
+    assert_int_equal(executed(f, 0, "set"), taken);
+}

@@ -69,4 +69,10 @@ void eavesdrop(struct fixture *f, const char *command);
 /* Returns the channel of the first waiter in a master's queue; NULL: none. The caller frees it. */
 char *first_channel(struct fixture *f, size_t master, const char *key);
 
+/*
+ * Advances the clock until master 0 has been asked twice or more for the entry of the only waiter,
+ * one of the client's. Asserts that the waiter takes nothing there.
+ */
+void pass_polls(struct fixture *f, redlock_client *client);
+
 #endif
