@@ -605,10 +605,15 @@ static void test_another_lineage_is_suspicious_where_nobody_looked(void **state)
         uint64_t gap, begun;
         bool is_durable, is_suspicious;
     } rows[] = {
-        {"b", S(12), START - S(99), false, false},  {"b", S(12) + 1, START - S(99), false, true},
+        {"b", S(12), START - S(99), false, false},
+        {"b", S(12) + 1, START - S(99), false, true},
         {"a", S(300), START - S(99), false, false}, /* the same */
-        {"b", S(300), START + S(99), false, false}, /* another marker, which is old enough */
         {"b", S(300), START - S(99), true, false},
+        /* Another marker, which may have been begun before the id changed. */
+        {"b", S(1), START + S(1) / 2, false, true},
+        {"b", S(300), START + S(99), false, true},
+        {"b", S(300), START + S(99), true, false},
+        {"a", S(300), START + S(99), false, false}, /* an old one, and the same memory since */
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct trust_terms terms = usual;
