@@ -203,6 +203,30 @@ static void test_calls_that_go_on_remove_the_dead_ahead_of_a_reader(void **state
 }
 
 /*
+ * A waiter that has a key reserved enters the queue again, and then gives the key up: it goes to
+ * the next waiter, and not to that entry.
+ */
+static void test_a_key_does_not_go_back_to_the_one_that_gives_it_up(void **state) {
+    (void)state;
+    struct script_server server;
+    char ticket[32], later[32];
+    script_server_start(&server);
+    script_server_ticket(&server, ticket);
+    server.now_ms++;
+    RUN(&server, "SET", KEY, PASSER, "PX", TTL);
+    CALL(&server, SCRIPT_QUEUE, "1", KEY, CHANNEL, PASSER, "0", "1000", "0", "0", ticket);
+    ask(&server, READER, "0", script_server_ticket(&server, later));
+    struct reply reply = RUN(&server, "ZCOUNT", KEY QUEUE_SUFFIX, "1", "+inf");
+    assert_int_equal(reply.integer, 2);
+    CALL(&server, SCRIPT_RELEASE, "1", KEY, PASSER);
+    reply = RUN(&server, "GET", KEY);
+    assert_memory_equal(reply.text, READER, strlen(READER));
+    reply = RUN(&server, "EXISTS", KEY QUEUE_SUFFIX);
+    assert_int_equal(reply.integer, 0);
+    store_finish(&server.store);
+}
+
+/*
  * 1 release in 128 opens the queue for 1/32 of the time that the first waiter has waited, 1 to 100
  * ms. If n wait, more than 256, it is open for 256/n of that.
  */
@@ -238,6 +262,7 @@ int main(void) {
         cmocka_unit_test(test_readers_who_ask_once_do_not_wait_for_a_writer_that_hangs),
         cmocka_unit_test(test_the_dead_give_a_waiter_that_hangs_no_more_time),
         cmocka_unit_test(test_calls_that_go_on_remove_the_dead_ahead_of_a_reader),
+        cmocka_unit_test(test_a_key_does_not_go_back_to_the_one_that_gives_it_up),
         cmocka_unit_test(test_a_release_opens_the_queue_for_a_while),
     };
     return cmocka_run_group_tests_name("wait_queue", tests, NULL, NULL);

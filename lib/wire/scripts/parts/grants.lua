@@ -112,7 +112,7 @@ end
 -- listens, unless the entry `mine` comes first, and pushes the grant to the waiter's channel: the
 -- key's expiry in ms, and as the number the fence, 1 for a share, or 0. After a reader the readers
 -- next in the queue are admitted too; where readers hold the key, only readers are admitted. A
--- waiter whose client does not listen loses its entry.
+-- waiter whose client does not listen loses its entry, and so does the caller.
 --
 -- Returns true if waiters or readers have the key now; false if there is no waiter, or `mine` is
 -- the first; or else the ms for which the key is open to all clients, left to the writer of an
@@ -139,6 +139,8 @@ local function pass(key, caller, mine)
     -- A writer at the head of the queue keeps later readers out: the order of the queue holds.
     if shared and value and not is_reader then return true end
     if not may_handle() then return shared or 1 end
+    -- The caller's own entry, which it made while the key was reserved for it: it gives up both.
+    if value == caller then return remove(key, entry) and pass(key, caller, mine) end
     if is_key_set(form) then
       if not remove(key, '') then return shared end
       local outcome = key_set()(key, caller, entry, ticket, clock)
