@@ -168,12 +168,13 @@ void actions_held(const struct hold *hold, bool is_handed) {
     }
     const struct checker *checker = checker_by(actions);
     struct token *token = &checker->tokens[hold->token];
-    struct hold copy = *hold;
-    check_excuse(checker, &copy);
-    bool is_in_doubt = check_is_excused(checker, &copy) || was_evicted(checker, hold);
     if (hold->end != token->counted_end) { /* otherwise the next lock has the validity of before */
         record_counted(actions, hold, token);
     }
+    /* By the lists that were counted: the round may rely on a node that has left them since. */
+    struct hold copy = *hold;
+    check_excuse_by(checker, &copy, token->counted[0], token->counted[1]);
+    bool is_in_doubt = check_is_excused(checker, &copy) || was_evicted(checker, hold);
     for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
         /* The servers' loss of memory may be one that no client can notice. */
         action_begin(actions, is_in_doubt ? 'u' : 'h');

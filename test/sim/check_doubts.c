@@ -213,9 +213,9 @@ static bool has_quorum(uint32_t list, uint32_t servers) {
     return (unsigned)__builtin_popcount(list & servers) >= check_quorum_of(list);
 }
 
-void check_excuse(const struct checker *checker, struct hold *hold) {
+void check_excuse_by(const struct checker *checker, struct hold *hold, uint32_t list,
+                     uint32_t next) {
     const struct token *token = &checker->tokens[hold->token];
-    uint32_t next = checker->next_lists[hold->process->index];
     uint32_t sound = check_voters(hold->lock, REDLOCK_VOTE_GRANTED);
     uint64_t latest = 0;
     for (unsigned server = 0; server < checker->network->server_count; server++) {
@@ -226,9 +226,13 @@ void check_excuse(const struct checker *checker, struct hold *hold) {
         }
     }
     /* During a change of nodes the undoubted grants must be a quorum of both lists. */
-    bool is_sound = has_quorum(checker->lists[hold->process->index], sound) &&
-                    (next == 0 || has_quorum(next, sound));
+    bool is_sound = has_quorum(list, sound) && (next == 0 || has_quorum(next, sound));
     hold->excused_until = is_sound ? 0 : latest;
+}
+
+void check_excuse(const struct checker *checker, struct hold *hold) {
+    unsigned process = hold->process->index;
+    check_excuse_by(checker, hold, checker->lists[process], checker->next_lists[process]);
 }
 
 void check_votes(const struct checker *checker, const struct hold *hold) {

@@ -225,8 +225,12 @@ void check_granted(struct checker *checker, const struct event_base *process, un
  */
 void check_role(struct checker *checker, unsigned server, uint32_t token, uint64_t granted_at);
 
-/* Decides by its grants whether a hold is excused. */
+/* Decides by its grants whether a hold is excused, by the lists of its process. */
 void check_excuse(const struct checker *checker, struct hold *hold);
+
+/* Likewise, by two lists; `next` is 0 outside of a change of nodes. */
+void check_excuse_by(const struct checker *checker, struct hold *hold, uint32_t list,
+                     uint32_t next);
 
 /* Records whether a grant that arrives now comes too long after the server's latest heartbeat. */
 void check_freshness(struct checker *checker, const struct event_base *process, unsigned server,
