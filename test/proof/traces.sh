@@ -19,7 +19,15 @@ sh "$here/checker.sh" "$folder"
 
 # In the profile `broken` the model's assumptions do not hold; `load` has another application.
 for profile in kept guarded moving distance; do
-    "$sim" --seeds "1..$last" --profile "$profile" --actions | "$folder/traces" >"$folder/out"
+    case $profile in # worlds with a fault that only the model showed
+    kept) found=1144 ;;
+    guarded) found='1747 1940 1978' ;;
+    moving) found=1740 ;;
+    *) found= ;;
+    esac
+    for seeds in "1..$last" $found; do
+        "$sim" --seeds "$seeds" --profile "$profile" --actions
+    done | "$folder/traces" >"$folder/out"
     sed "s/^/# /" "$folder/out"
     if grep -q accepted "$folder/out" && ! grep -Eq 'refused|cut off' "$folder/out"; then
         echo "ok: the worlds of $profile are runs of the model"
