@@ -165,13 +165,14 @@ static bool check_clock(struct trust *trust, const struct trust_beat *beat) {
  * again (beat.lua). A change of the id is a sign of that, too, if it was not watched, or if another
  * client has begun a later marker, which may be older than the change.
  */
-static void record_lineage(struct trust *trust, const struct trust_beat *beat, bool is_known,
-                           bool is_later) {
+static void record_lineage(struct trust *trust, const struct trust_beat *beat, bool is_known) {
     bool is_another =
         trust->lineage[0] != '\0' && strncmp(trust->lineage, beat->lineage, TRUST_RUN_ID_MAX) != 0;
     bool was_watched = nanos_sub(beat->received_at, trust->beaten_at) <= HARMLESS_GAP;
+    /* A marker that this heartbeat has begun is as young as can be. */
+    bool is_later = trust->last_us != 0 && beat->age_us > 0;
     /* Without a heartbeat in between, the node may have been a replica for a moment. */
-    if (is_another && (is_later || (is_known && !was_watched))) {
+    if (is_another && (is_known ? !was_watched : is_later)) {
         trust->until[TRUST_UNWATCHED] = nanos_add(beat->received_at, trust->terms.max_ttl);
         record_loss(trust, TRUST_UNWATCHED, beat->received_at);
     }
@@ -189,19 +190,17 @@ static void record_memory(struct trust *trust, const struct trust_beat *beat) {
     uint64_t proven = nanos_add(beat->received_at, nanos_sub(trust->terms.max_ttl, age));
     uint64_t first_us = nanos_sub(beat->time_us, beat->age_us);
     bool is_known = trust->last_us != 0 && first_us == trust->first_us;
-    bool is_another = trust->last_us != 0 && !is_known;
     /* Each heartbeat proves an instant by which all lost locks have expired: one is enough. */
     *until = is_known ? nanos_min(*until, proven) : proven;
     /* Another marker than before: this memory may lack keys that the node had granted. */
-    if (is_another) {
+    if (trust->last_us != 0 && !is_known) {
         record_loss(trust, TRUST_FORGETFUL, beat->received_at);
+    }
+    if (beat->lineage != NULL) {
+        record_lineage(trust, beat, is_known);
     }
     trust->first_us = first_us;
     trust->last_us = beat->last_us;
-    if (beat->lineage != NULL) {
-        /* A marker that this heartbeat has begun is as young as can be. */
-        record_lineage(trust, beat, is_known, is_another && beat->age_us > 0);
-    }
 }
 
 /*

@@ -68,7 +68,7 @@ enum trust_fault {
     TRUST_CLOCK,      /* the node's clock moved relative to ours */
     TRUST_RESTARTED,  /* the node was restarted */
     TRUST_PROMOTED,   /* the node was a replica */
-    TRUST_UNWATCHED,  /* the node may have been a replica while no heartbeat was answered */
+    TRUST_UNWATCHED,  /* the node may have been a replica, and its marker does not show it */
     TRUST_FORGETFUL,  /* the node's marker is young, or was missing */
     TRUST_STALE,      /* the node answers heartbeats too late */
     TRUST_FAULT_COUNT /* faults from TRUST_CLOCK to TRUST_FORGETFUL end by themselves */
