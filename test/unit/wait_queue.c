@@ -125,6 +125,39 @@ static void test_of_many_ahead_those_that_listen_count(void **state) {
 }
 
 /*
+ * Nobody notifies a reader that all others ahead of it have died while readers hold the key: so
+ * only readers have it ask less often, by their share of the 16 nearest entries.
+ */
+static void test_of_those_ahead_of_a_reader_the_readers_count(void **state) {
+    (void)state;
+    static const struct {
+        const char *forms; /* of the waiters ahead: a letter for each, the first one repeated */
+        unsigned ahead;
+        const char *end;
+    } rows[] = {{"0", 0, "q0"},       {"w", 1, "q1"},     {"r", 1, "q1"},
+                {"w", 300, "q1"},     {"r", 10, "q10"},   {"r", 300, "q300"},
+                {"rwwww", 14, "q10"}, {"wr", 160, "q10"}, {"rwwwwwwwwwwwwwwww", 300, "q1"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct script_server server;
+        size_t forms = strlen(rows[i].forms);
+        char ticket[32];
+        script_server_start(&server);
+        RUN(&server, "SET", KEY, HOLDER, "PX", TTL);
+        for (unsigned number = 1; number <= rows[i].ahead; number++) {
+            unsigned after = rows[i].ahead - number;
+            put(&server, number, CHANNEL, rows[i].forms[after < forms ? forms - 1 - after : 0]);
+        }
+        script_server_ticket(&server, ticket);
+        struct reply reply =
+            CALL(&server, SCRIPT_SHARE_QUEUE, "3", KEY, KEY READERS_SUFFIX, KEY WRITER_SUFFIX,
+                 CHANNEL, READER, TTL, "1000", "r", "0", ticket);
+        assert_int_equal(reply.type, REPLY_STRING);
+        assert_string_equal(reply.text + strcspn(reply.text, "q"), rows[i].end);
+        store_finish(&server.store);
+    }
+}
+
+/*
  * A writer that hangs keeps readers out for 4 of its reservations after it was notified, also if
  * dead waiters come before it meanwhile.
  */
@@ -259,6 +292,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_waiter_with_a_used_up_counter_asks_again),
         cmocka_unit_test(test_of_many_ahead_those_that_listen_count),
+        cmocka_unit_test(test_of_those_ahead_of_a_reader_the_readers_count),
         cmocka_unit_test(test_readers_who_ask_once_do_not_wait_for_a_writer_that_hangs),
         cmocka_unit_test(test_the_dead_give_a_waiter_that_hangs_no_more_time),
         cmocka_unit_test(test_calls_that_go_on_remove_the_dead_ahead_of_a_reader),

@@ -256,10 +256,22 @@ local function listening(queue, ahead)
   return math.floor(ahead * (math.min(counts[2], 1) + math.min(counts[4], 1)) / 2)
 end
 
+-- Returns how many of the waiters ahead are readers, by the share of the 16 nearest, but at least 1.
+-- A reader waits for the others, but nobody notifies it if they die while readers hold the key: so
+-- the first reader asks as often as if one waiter were ahead, however many there are.
+local function readers_of(queue, ahead, waiters)
+  local near, readers = redis.pcall('zrange', queue, math.max(0, ahead - 16), ahead - 1), 0
+  for _, entry in ipairs(near) do
+    local _, _, _, form = parts_of(entry)
+    if form == 'r' then readers = readers + 1 end
+  end
+  return math.max(1, math.floor(waiters * readers / math.max(1, #near)))
+end
+
 -- Enters the waiter in the queue if the caller has all the rights: also to read the queue and to
 -- leave it. Returns the part of an h answer about the entry: 'q' and the number of waiters with
--- smaller tickets that listen, 'x' without the rights, or ''. "open <ms>" is not counted, nor an
--- entry of the waiter's previous token, which has the same ticket.
+-- smaller tickets that listen (for a reader, of such readers), 'x' without the rights, or ''.
+-- "open <ms>" is not counted, nor an entry of the waiter's previous token: it has the same ticket.
 local function make_entry(key, token, ticket, entry)
   local queue = queue_of(key)
   if my_channel == '' then return '' end
@@ -275,7 +287,10 @@ local function make_entry(key, token, ticket, entry)
   local ahead = redis.pcall('zcount', queue, 1, '(' .. ticket)
   if type(ahead) ~= 'number' then return 'q0' end
   if ahead == 0 then has_asked(key, token) end
-  return 'q' .. string.format('%.0f', listening(queue, ahead))
+  local count = listening(queue, ahead)
+  local _, _, _, form = parts_of(entry)
+  if form == 'r' and ahead > 0 then count = readers_of(queue, ahead, count) end
+  return 'q' .. string.format('%.0f', count)
 end
 
 -- Returns 'w' for the first waiter if nobody will notify it that the key comes free, because a
