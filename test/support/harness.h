@@ -207,6 +207,12 @@ void wait_connected(struct fixture *f, redlock_client *client, size_t count);
 /* Runs the loop until exactly `count` nodes are trusted. */
 void wait_trusted(struct fixture *f, redlock_client *client, size_t count);
 
+/*
+ * The most commands of its own that a client without guards may await at a node, beyond
+ * max_commands: the question for the role, about once a second.
+ */
+#define OWN_COMMANDS 1
+
 /* Returns the current entry of redlock_client_nodes for the node. */
 redlock_node_info node_info(const redlock_client *client, size_t node);
 
