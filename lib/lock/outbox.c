@@ -23,17 +23,18 @@
 
 /*
  * Returns whether a vote that does not decide its round matters. In an open QUEUE, core/queue.h
- * decides. After a verdict, two votes matter: a missing key, which is topped up, and the grant that
- * turns a renewal's NO into a success.
+ * decides. After a verdict, two votes matter: that a node lacks the key, or has left it free, so
+ * that it is topped up; and the grant that turns a renewal's NO into a success.
  */
 static bool is_of_use(const struct round *round, redlock_vote vote) {
     if (round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN) {
         return queue_heeds(round, vote);
     }
-    return vote == REDLOCK_VOTE_MISSING
-               ? round_was_kept(round)
-               : vote == REDLOCK_VOTE_GRANTED && round->kind == ROUND_RENEW &&
-                     round_was_granted_late(round);
+    bool may_lack =
+        vote == REDLOCK_VOTE_MISSING || (vote == REDLOCK_VOTE_UNTRUSTED && round->left_free != 0);
+    return may_lack ? round_was_kept(round)
+                    : vote == REDLOCK_VOTE_GRANTED && round->kind == ROUND_RENEW &&
+                          round_was_granted_late(round);
 }
 
 void outbox_rest(redlock_lock *lock) {

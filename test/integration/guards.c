@@ -272,6 +272,34 @@ static void a_minority_in_quarantine_goes_unnoticed(void **state) {
     wait_released(f, KEY);
 }
 
+/* Makes a trusting client that reaches its masters through proxies, with long timeouts. */
+static redlock_client *behind_proxies(struct fixture *f, struct proxy **proxies,
+                                      uint64_t max_ttl_ms) {
+    const char *uris[THREE];
+
+    proxies_create(f, proxies, uris);
+    redlock_options options = guarded(f, uris, THREE, max_ttl_ms);
+    options.node_timeout_ms = max_ttl_ms - 1000;
+    options.stall_timeout_ms = 10 * max_ttl_ms;
+    return create_trusting(f, &options);
+}
+
+/* It leaves the key free for a holder (round/call.c), and here answers after the verdict. */
+static void a_young_node_that_answers_last_gets_the_key(void **state) {
+    struct fixture *f = *state;
+    struct proxy *proxies[THREE];
+    redlock_client *client = behind_proxies(f, proxies, TTL_MS);
+
+    restart_empty(f, 1, client, NULL);
+    wait_all_answered(f, client);
+    proxies_hold_replies(proxies, 1, 2);
+    redlock_lock *lock = hold_soon(f, client, TTL_MS);
+    proxies_pass_replies(proxies, 1, 2);
+    wait_holders(f, KEY, THREE);
+    assert_int_equal(let_go(f, lock), REDLOCK_OK);
+    wait_released(f, KEY);
+}
+
 /* A lock survives while all its nodes are replaced, one max_ttl apart. */
 static void a_held_lock_survives_restarts_one_max_ttl_apart(void **state) {
     struct fixture *f = *state;
@@ -291,18 +319,6 @@ static void a_held_lock_survives_restarts_one_max_ttl_apart(void **state) {
     assert_int_equal(extend(f, lock, 0), REDLOCK_OK);
     assert_int_equal(loss->count, 0);
     assert_int_equal(let_go(f, lock), REDLOCK_OK);
-}
-
-/* Makes a trusting client that reaches its masters through proxies, with long timeouts. */
-static redlock_client *behind_proxies(struct fixture *f, struct proxy **proxies,
-                                      uint64_t max_ttl_ms) {
-    const char *uris[THREE];
-
-    proxies_create(f, proxies, uris);
-    redlock_options options = guarded(f, uris, THREE, max_ttl_ms);
-    options.node_timeout_ms = max_ttl_ms - 1000;
-    options.stall_timeout_ms = 10 * max_ttl_ms;
-    return create_trusting(f, &options);
 }
 
 static bool has_key(void *arg) {
@@ -1247,6 +1263,7 @@ int main(int argc, char **argv) {
         ON_THREE_MASTERS(a_restarted_master_is_not_counted_until_max_ttl_has_passed),
         ON_THREE_MASTERS(the_first_client_of_all_waits_for_max_ttl),
         ON_THREE_MASTERS(a_minority_in_quarantine_goes_unnoticed),
+        ON_THREE_MASTERS(a_young_node_that_answers_last_gets_the_key),
         ON_THREE_MASTERS(a_held_lock_survives_restarts_one_max_ttl_apart),
         ON_THREE_MASTERS(a_young_node_renews_nothing),
         ON_THREE_MASTERS(a_grant_that_its_node_has_forgotten_is_void),
