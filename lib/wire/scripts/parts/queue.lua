@@ -286,10 +286,13 @@ local function make_entry(key, token, ticket, entry)
   cut_entries(key, token, before, entry)
   local ahead = redis.pcall('zcount', queue, 1, '(' .. ticket)
   if type(ahead) ~= 'number' then return 'q0' end
-  if ahead == 0 then has_asked(key, token) end
+  if ahead == 0 then
+    has_asked(key, token)
+    return 'q0'
+  end
   local count = listening(queue, ahead)
   local _, _, _, form = parts_of(entry)
-  if form == 'r' and ahead > 0 then count = readers_of(queue, ahead, count) end
+  if form == 'r' then count = readers_of(queue, ahead, count) end
   return 'q' .. string.format('%.0f', count)
 end
 
