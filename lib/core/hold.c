@@ -319,6 +319,15 @@ static void renewed_late(struct lease *lease, const struct round *round, uint64_
     }
 }
 
+bool hold_heeds(const struct round *round, redlock_vote vote) {
+    /* The votes of lacking_after. */
+    bool may_lack =
+        vote == REDLOCK_VOTE_MISSING || (vote == REDLOCK_VOTE_UNTRUSTED && round->left_free != 0);
+    return may_lack ? round_was_kept(round)
+                    : vote == REDLOCK_VOTE_GRANTED && round->kind == ROUND_RENEW &&
+                          round_was_granted_late(round);
+}
+
 void hold_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                      struct lease_update *update) {
     /* A newer round, or the end, has superseded these votes. */

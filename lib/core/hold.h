@@ -53,6 +53,13 @@ void hold_end_extension(struct lease *lease, redlock_status status, struct lease
 void hold_renewal_failed(struct lease *lease, uint64_t now);
 
 /*
+ * Returns whether a vote after the round's verdict calls for hold_late_votes: that a node lacks the
+ * key, or has left it free, so that it is topped up; or the grant that turns a renewal's NO into a
+ * success.
+ */
+bool hold_heeds(const struct round *round, redlock_vote vote);
+
+/*
  * Implement lease_renew_now, lease_late_votes, lease_move and lease_has_room. Do nothing unless the
  * lock is held.
  */

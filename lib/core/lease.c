@@ -153,6 +153,11 @@ void lease_sent(struct lease *lease, struct round *round, uint64_t now) {
     }
 }
 
+bool lease_heeds(const struct round *round, redlock_vote vote) {
+    bool is_queue = round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN;
+    return is_queue ? queue_heeds(round, vote) : hold_heeds(round, vote);
+}
+
 void lease_late_votes(struct lease *lease, const struct round *round, uint64_t now,
                       struct lease_update *update) {
     *update = (struct lease_update){0};

@@ -78,6 +78,12 @@ void lease_woken(struct lease *lease, struct round *round, const struct round_si
                  uint64_t now, struct lease_update *update);
 
 /*
+ * Returns whether a vote, or a push, that has not decided the latest round calls for
+ * lease_late_votes.
+ */
+bool lease_heeds(const struct round *round, redlock_vote vote);
+
+/*
  * Handles votes that arrived for a decided round, or pushes for an open one. Votes that complete
  * the quorum of a renewal that was given up make it succeed. Nodes that turn out to lack the key
  * are topped up while a quorum of the list has it. After an acquisition that waits until success is

@@ -11,7 +11,6 @@
 #include "lock/outbox.h"
 
 #include "base/nanos.h"
-#include "core/queue.h"
 #include "io/clock.h"
 #include "io/random.h"
 #include "round/release.h"
@@ -20,22 +19,6 @@
 #include <string.h>
 
 /* ---- votes ---- */
-
-/*
- * Returns whether a vote that does not decide its round matters. In an open QUEUE, core/queue.h
- * decides. After a verdict, two votes matter: that a node lacks the key, or has left it free, so
- * that it is topped up; and the grant that turns a renewal's NO into a success.
- */
-static bool is_of_use(const struct round *round, redlock_vote vote) {
-    if (round->kind == ROUND_QUEUE && round->verdict == ROUND_OPEN) {
-        return queue_heeds(round, vote);
-    }
-    bool may_lack =
-        vote == REDLOCK_VOTE_MISSING || (vote == REDLOCK_VOTE_UNTRUSTED && round->left_free != 0);
-    return may_lack ? round_was_kept(round)
-                    : vote == REDLOCK_VOTE_GRANTED && round->kind == ROUND_RENEW &&
-                          round_was_granted_late(round);
-}
 
 void outbox_rest(redlock_lock *lock) {
     const struct operation *operation = lock->operation;
@@ -61,7 +44,7 @@ static __attribute__((noinline)) void heed_vote(redlock_lock *lock, bool decided
                                                 redlock_vote vote) {
     if (decided) { /* a round is decided once; later votes may still need an event */
         locks_raise(lock, LOCK_DECIDED);
-    } else if (is_of_use(&lock->operation->round, vote)) {
+    } else if (lease_heeds(&lock->operation->round, vote)) {
         locks_raise(lock, LOCK_LATE_VOTE);
     }
     if (lock->operation->unwatched != 0) {

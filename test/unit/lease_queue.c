@@ -387,6 +387,21 @@ static void test_nodes_that_only_gave_an_entry_are_topped_up(void **state) {
     assert_int_equal(rig.update.top_up, NODE(4));
 }
 
+static void test_a_node_that_gave_an_entry_after_the_verdict_is_topped_up(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lease_terms terms = queue_terms();
+    rig_start(&rig, &terms, 1);
+    rig_pass(&rig, MS(2));
+    rig_votes(&rig, "GGG");
+    assert_state(&rig, LEASE_HELD);
+    rig_vote(&rig, 3, REDLOCK_VOTE_UNTRUSTED); /* it has the key */
+    assert_nothing_sent(&rig);
+    round_record_left_free(&rig.round, 4);
+    rig_vote(&rig, 4, REDLOCK_VOTE_UNTRUSTED);
+    assert_int_equal(rig.update.top_up, NODE(4));
+}
+
 /* ---- requeues ---- */
 
 /* Makes node 0 grant the key, and the others deny it, with an entry. */
@@ -943,6 +958,7 @@ int main(void) {
         cmocka_unit_test(test_a_grant_beside_a_holder_is_kept_for_longer),
         cmocka_unit_test(test_a_split_vote_in_the_first_round_is_given_up_soon),
         cmocka_unit_test(test_nodes_that_only_gave_an_entry_are_topped_up),
+        cmocka_unit_test(test_a_node_that_gave_an_entry_after_the_verdict_is_topped_up),
         cmocka_unit_test(test_who_waits_beside_a_holder_only_enters),
         cmocka_unit_test(test_the_end_does_not_wait_for_a_minority),
         cmocka_unit_test(test_who_knows_of_no_holder_asks_for_the_key),

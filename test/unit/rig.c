@@ -268,8 +268,7 @@ void rig_push(struct rig *rig, uint32_t node, uint64_t until) {
 void rig_vote(struct rig *rig, uint32_t node, redlock_vote vote) {
     if (cast(rig, node, vote)) {
         report_verdict(rig);
-    } else if ((round_was_kept(&rig->round) && vote == REDLOCK_VOTE_MISSING) ||
-               round_was_granted_late(&rig->round)) {
+    } else if (lease_heeds(&rig->round, vote)) {
         rig_late_votes(rig);
     }
 }
