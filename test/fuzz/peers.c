@@ -15,11 +15,11 @@
 #include "unix_listener.h"
 #include "wire/command.h"
 #include "wire/script.h"
+#include "world.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <redlock.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -107,7 +107,7 @@ static void hang_up(struct link *link) {
 
 static void hang_up_if_ended(struct link *link) {
     struct pollfd end = {.fd = link->socket};
-    if (link->socket >= 0 && poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0) {
+    if (link->socket >= 0 && world_poll(&end, 1) > 0 && (end.revents & POLLHUP) != 0) {
         hang_up(link);
     }
 }

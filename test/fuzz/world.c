@@ -5,7 +5,7 @@
 #include "io/clock.h"
 #include "io/loop.h"
 
-#include <poll.h>
+#include <errno.h>
 #include <stdlib.h>
 
 /* Rounds of sockets in a turn: what a peer sent in answer to a command is read in the same turn. */
@@ -139,6 +139,14 @@ static bool is_watched(const struct fd_watch *watch) {
     return false;
 }
 
+int world_poll(struct pollfd *fds, nfds_t count) {
+    int ready;
+    do {
+        ready = poll(fds, count, 0);
+    } while (ready < 0 && errno == EINTR);
+    return ready;
+}
+
 static void serve_sockets(void) {
     struct pollfd fds[WATCHES_MAX];
     struct fd_watch *polled[WATCHES_MAX];
@@ -149,7 +157,7 @@ static void serve_sockets(void) {
         fds[i].events = (short)((watches[i]->events & WATCH_READABLE ? POLLIN : 0) |
                                 (watches[i]->events & WATCH_WRITABLE ? POLLOUT : 0));
     }
-    CHECK(poll(fds, count, 0) >= 0);
+    CHECK(world_poll(fds, count) >= 0);
     for (unsigned i = 0; i < count; i++) {
         if (fds[i].revents != 0 && is_watched(polled[i])) { /* not ended by one before */
             loop_ready(polled[i], events_of(fds[i].revents));

@@ -7,6 +7,7 @@
 #ifndef REDLOCK_FUZZ_WORLD_H
 #define REDLOCK_FUZZ_WORLD_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ struct event_base *world_base(void);
 
 /* Lets time pass. */
 void world_pass(uint64_t nanos);
+
+/* poll(2) without waiting. libFuzzer's timer may interrupt it, which is no answer. */
+int world_poll(struct pollfd *fds, nfds_t count);
 
 /* Runs one iteration of the loop: sockets, names, then the timers that are due. */
 void world_turn(void);
