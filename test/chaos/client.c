@@ -7,6 +7,7 @@
  */
 #include "client.h"
 
+#include "actions_client.h"
 #include "chance.h"
 #include "record.h"
 
@@ -126,6 +127,7 @@ static void let_go(struct worker *worker) {
 
     look_for_renewals(worker);
     add_record(worker, RECORD_LETTING_GO, 0);
+    actions_client_part(lock);
     event_del(worker->timer);
     worker->lock = NULL;
     if (redlock_release(lock, on_released, worker) == REDLOCK_OK) {
@@ -207,8 +209,12 @@ static void on_acquired(redlock_lock *lock, redlock_status status, void *arg) {
         rest(worker);
         return;
     }
+    uint64_t now_ns = boottime_ns();
     worker->lock = lock;
     worker->until_ns = valid_until_ns(worker);
+    if (worker->until_ns > 0) {
+        actions_client_hold(lock, now_ns, worker->until_ns);
+    }
     add_record(worker, RECORD_ACQUIRED, 0);
     atomic_fetch_add(&client->role->board->acquired[client->role->index], 1);
     read_set(worker);
@@ -385,7 +391,21 @@ static int create_redlock(struct client *client) {
     return 0;
 }
 
+static bool is_held(const char *token, void *arg) {
+    const struct client *client = arg;
+
+    for (size_t i = 0; i < WORKERS; i++) {
+        const redlock_lock *lock = client->workers[i].lock;
+
+        if (lock != NULL && actions_client_has_token(lock, token)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int begin(struct client *client) {
+    actions_client_begin(client->role->actions, is_held, client);
     if (client->base == NULL || create_redlock(client) != 0) {
         return -1;
     }

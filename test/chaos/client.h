@@ -12,6 +12,7 @@ struct client_role {
     uint32_t index;
     uint32_t life; /* number of previous clients in this place */
     int log;       /* descriptor of the log for the records */
+    int actions;   /* descriptor of the log for the actions; -1: none */
 };
 
 /* Runs until SIGTERM; returns the exit code. */

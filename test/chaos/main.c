@@ -1,4 +1,5 @@
 /* redlock-chaos: client processes and real masters, under faults of all kinds. */
+#include "actions.h"
 #include "chance.h"
 #include "checker.h"
 #include "options.h"
@@ -7,9 +8,11 @@
 #include "stage.h"
 #include "storm.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The longest time for which a client may get no lock after all faults have ended. */
 #define CALM_LIMIT_MS 60000
@@ -27,6 +30,7 @@ static const char *rage(struct storm *storm, struct stage *stage) {
         if (!stage_is_alive(stage)) {
             return "a process ended that must not end";
         }
+        stage_sample_clock(stage);
         if (storm_turn(storm) != 0) {
             return "a process cannot be started again";
         }
@@ -67,6 +71,7 @@ static const char *play(struct storm *storm, struct stage *stage) {
     if (stage_end_clients(stage) != 0 && failure == NULL) {
         failure = "a client did not end well";
     }
+    stage_sample_clock(stage);
     return failure;
 }
 
@@ -90,7 +95,12 @@ static int run(const struct options *options) {
     struct verdict verdict;
     struct outcome outcome = {.options = options, .storm = &storm, .verdict = &verdict};
     uint64_t begun_ns = boottime_ns();
+    FILE *actions = NULL;
 
+    if (options->actions != NULL && (actions = fopen(options->actions, "we")) == NULL) {
+        fprintf(stderr, "redlock-chaos: --actions: %s: %s\n", options->actions, strerror(errno));
+        return EXIT_FAILURE;
+    }
     if (stage_start(&stage, options) != 0) {
         return EXIT_FAILURE;
     }
@@ -104,7 +114,8 @@ static int run(const struct options *options) {
     if (interrupted != 0) {
         return 128 + interrupted;
     }
-    if (checker_run(&verdict, stage.folder, options, stage.board) != 0) {
+    if (checker_run(&verdict, stage.folder, options, stage.board) != 0 ||
+        (actions != NULL && actions_write(stage.folder, options, actions) != 0)) {
         return EXIT_FAILURE;
     }
     if (outcome.failure == NULL) {

@@ -31,15 +31,23 @@ static const char more_help[] =
     "  --recheck        clients ask for the validity again right before they write\n"
     "  --json           print nothing but the JSON summary\n"
     "  --keep           keep the logs, and say where\n"
+    "  --actions FILE   write what happened, for the checker of the proof (test/proof)\n"
     "  --help           print this\n";
 
 static const struct option known[] = {
-    {"seconds", required_argument, NULL, 's'}, {"clients", required_argument, NULL, 'c'},
-    {"keys", required_argument, NULL, 'k'},    {"ttl", required_argument, NULL, 't'},
-    {"seed", required_argument, NULL, 'e'},    {"nemesis", required_argument, NULL, 'n'},
-    {"hosts", no_argument, NULL, 'H'},         {"recheck", no_argument, NULL, 'r'},
-    {"json", no_argument, NULL, 'j'},          {"keep", no_argument, NULL, 'K'},
-    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+    {"seconds", required_argument, NULL, 's'},
+    {"clients", required_argument, NULL, 'c'},
+    {"keys", required_argument, NULL, 'k'},
+    {"ttl", required_argument, NULL, 't'},
+    {"seed", required_argument, NULL, 'e'},
+    {"nemesis", required_argument, NULL, 'n'},
+    {"hosts", no_argument, NULL, 'H'},
+    {"recheck", no_argument, NULL, 'r'},
+    {"json", no_argument, NULL, 'j'},
+    {"keep", no_argument, NULL, 'K'},
+    {"actions", required_argument, NULL, 'a'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 static _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -126,6 +134,9 @@ static void parse_option(struct options *options, int option) {
         break;
     case 'K':
         options->keep = true;
+        break;
+    case 'a':
+        options->actions = optarg;
         break;
     case 'h':
         print_help();

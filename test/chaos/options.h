@@ -20,6 +20,7 @@ struct options {
     bool recheck;
     bool json;
     bool keep;
+    const char *actions; /* path of the file for the actions; NULL: none */
 };
 
 /* Parses the arguments. Exits with 2 and a message if they are invalid, with 0 for --help. */

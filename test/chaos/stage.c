@@ -1,5 +1,6 @@
 #include "stage.h"
 
+#include "actions_log.h"
 #include "chance.h"
 #include "client.h"
 #include "nemesis.h"
@@ -78,14 +79,22 @@ static int fake_clock(const struct stage *stage, size_t master) {
 static int prepare_master(size_t index, void *arg) {
     const struct stage *stage = arg;
 
-    if (stage->options->hosts && hosts_enter(&stage->hosts, index) != 0) {
+    char path[FOLDER_SIZE + 32];
+
+    snprintf(path, sizeof(path), "%s/master-%zu.actions", stage->folder, index);
+    if ((stage->options->hosts && hosts_enter(&stage->hosts, index) != 0) ||
+        setenv(OBSERVER_LOG, path, 1) != 0) {
         return -1;
     }
     return stage->fake_library[0] != '\0' ? fake_clock(stage, index) : 0;
 }
 
 static int start_masters(struct stage *stage) {
-    static const char *const arguments[] = {"--protected-mode", "no", NULL};
+    static char keys[16];
+    static const char *const observed[] = {"--protected-mode", "no", "--loadmodule",
+                                           OBSERVER_PATH,      keys, NULL};
+    static const char *const plain[] = {"--protected-mode", "no", NULL};
+    const char *const *arguments = stage->options->actions != NULL ? observed : plain;
     struct masters_options options = {
         .arguments = arguments,
         .persistent = true,
@@ -93,6 +102,7 @@ static int start_masters(struct stage *stage) {
         .prepare_arg = stage,
     };
 
+    snprintf(keys, sizeof(keys), "%u", stage->options->keys);
     if ((stage->options->nemeses & NEMESIS_BIT(CLOCKS)) != 0) {
         if (find_fake_library(stage) != 0) {
             return -1;
@@ -131,6 +141,7 @@ static _Noreturn void become_client(struct stage *stage, uint32_t index, pid_t p
         .index = index,
         .life = stage->clients[index].life,
         .log = stage->clients[index].log,
+        .actions = stage->clients[index].actions,
     };
 
     signal(SIGINT, SIG_IGN);
@@ -180,14 +191,46 @@ void stage_kill_client(struct stage *stage, uint32_t client) {
     stage->clients[client].pid = 0;
 }
 
+static int open_log(const struct stage *stage, const char *name, uint32_t number,
+                    const char *kind) {
+    char path[FOLDER_SIZE + 32];
+
+    snprintf(path, sizeof(path), "%s/%s-%u.%s", stage->folder, name, number, kind);
+    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (log < 0) {
+        perror(path);
+    }
+    return log;
+}
+
+void stage_sample_clock(const struct stage *stage) {
+    uint64_t before_ns, unix_ns, after_ns;
+    char text[32];
+
+    if (stage->clock_log < 0) {
+        return;
+    }
+    do { /* without a pause between the readings */
+        before_ns = frame_clock_ns(CLOCK_BOOTTIME);
+        unix_ns = frame_clock_ns(CLOCK_REALTIME);
+        after_ns = frame_clock_ns(CLOCK_BOOTTIME);
+    } while (after_ns - before_ns > 20000);
+    int length = snprintf(text, sizeof(text), "%llu", (unsigned long long)unix_ns);
+    if (frame_write(stage->clock_log, before_ns + (after_ns - before_ns) / 2, FRAME_CLOCK, text,
+                    (size_t)length) != 0) {
+        perror("redlock-chaos: cannot write the log of the clock");
+        exit(EXIT_FAILURE);
+    }
+}
+
 static int start_clients(struct stage *stage) {
     for (uint32_t i = 0; i < stage->options->clients; i++) {
-        char path[FOLDER_SIZE + 32];
+        struct stage_client *client = &stage->clients[i];
 
-        snprintf(path, sizeof(path), "%s/client-%u.log", stage->folder, i);
-        stage->clients[i].log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-        if (stage->clients[i].log < 0) {
-            perror(path);
+        client->log = open_log(stage, "client", i, "log");
+        client->actions =
+            stage->options->actions != NULL ? open_log(stage, "client", i, "actions") : -1;
+        if (client->log < 0 || (client->actions < 0 && stage->options->actions != NULL)) {
             return -1;
         }
         if (stage_start_client(stage, i) != 0) {
@@ -268,7 +311,7 @@ int stage_end_clients(struct stage *stage) {
 /* ------------------------------------------------------------------------- start and finish */
 
 int stage_start(struct stage *stage, const struct options *options) {
-    *stage = (struct stage){.options = options, .owner = getpid()};
+    *stage = (struct stage){.options = options, .owner = getpid(), .clock_log = -1};
     stage->board = mmap(NULL, sizeof(*stage->board), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (stage->board == MAP_FAILED) {
@@ -280,6 +323,11 @@ int stage_start(struct stage *stage, const struct options *options) {
         start_masters(stage) != 0 || (!options->hosts && start_proxy(stage) != 0)) {
         return -1;
     }
+    if (options->actions != NULL &&
+        (stage->clock_log = open_log(stage, "clock", 0, "actions")) < 0) {
+        return -1;
+    }
+    stage_sample_clock(stage);
     return start_clients(stage);
 }
 

@@ -13,6 +13,7 @@ struct stage_client {
     pid_t pid;
     uint32_t life;
     int log;
+    int actions; /* -1: none */
 };
 
 struct stage {
@@ -27,6 +28,7 @@ struct stage {
     char fake_library[128]; /* path of libfaketime; "": masters have the system's clock */
     struct stage_client clients[MAX_CLIENTS];
     double clock_offsets_s[MASTERS];
+    int clock_log; /* samples of the masters' clock, for the actions; -1: none */
 };
 
 /*
@@ -43,6 +45,9 @@ int stage_start_client(struct stage *stage, uint32_t client);
 
 /* Sets the lead of a master's wall clock over the system's. */
 void stage_set_clock(struct stage *stage, uint32_t master, double offset_s);
+
+/* Logs a sample of the masters' clock, if actions are wanted. */
+void stage_sample_clock(const struct stage *stage);
 
 /* Makes the clients end, and waits. Returns 0; nonzero if one did not end, or failed. */
 int stage_end_clients(struct stage *stage);

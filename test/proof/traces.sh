@@ -1,14 +1,18 @@
 #!/bin/sh
 # Runs worlds of the simulator through the proof's model: all must be accepted, and mutants of the
-# library must be refused. Prints "N passed, N failed" as the last line.
+# library must be refused. So must runs of redlock-chaos on real masters, and those in which masters
+# lose their memory. Prints "N passed, N failed" as the last line.
 #
-#     sh test/proof/traces.sh build/test/sim/redlock-sim [LAST-SEED]
+#     sh test/proof/traces.sh SIM [LAST-SEED [CHAOS]]
+#
+# SIM: build/test/sim/redlock-sim. CHAOS: build/test/chaos/redlock-chaos; without it, no real masters.
 set -eu
 export LC_ALL=C
 
 here=$(cd "$(dirname "$0")" && pwd)
 sim=$1
 last=${2:-40}
+chaos=${3:-}
 passed=0
 failed=0
 folder=$(mktemp -d)
@@ -57,6 +61,31 @@ for mutant in quorum-half drift-forgotten extension-from-reply extension-shorten
         failed=$((failed + 1))
     fi
 done
+
+# observed WANTED NAME ARGUMENT...: a run on real masters must be `accepted`, or `refused`
+observed() {
+    wanted=$1
+    name=$2
+    shift 2
+    "$chaos" --json --actions "$folder/actions" "$@" >"$folder/log" || {
+        sed 's/^/# /' "$folder/log"
+        wanted="a run without failures"
+    }
+    "$folder/traces" <"$folder/actions" >"$folder/out"
+    sed "s/^/# /" "$folder/out"
+    if grep -q "$wanted" "$folder/out"; then
+        echo "ok: $name: $wanted"
+        passed=$((passed + 1))
+    else
+        echo "not ok: $name: not $wanted"
+        failed=$((failed + 1))
+    fi
+}
+
+if [ -n "$chaos" ]; then
+    observed 'chaos, faults: accepted' 'real masters under faults' --seconds 10
+    observed ' refused: ' 'real masters that lose their memory' --seconds 5 --nemesis amnesia
+fi
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -68,13 +68,4 @@ void action_write_token(struct actions *actions, unsigned key, uint32_t number);
 /* Writes a server, and the instant of its clock from which a key is gone; -1 ms: never. */
 void action_write_place(struct actions *actions, unsigned server, int64_t expires_ms);
 
-/* Returns what a command asks for a lock: 'T' takes its keys, 'R' only renews them, 0: neither. */
-char action_asked(const struct form *form, const struct parsed_call *call);
-
-typedef void on_call(struct link *link, const struct words *words, const struct form *form,
-                     const struct parsed_call *call, void *arg);
-
-/* Calls `on` for each lock of a command; `form` is NULL for a SET. */
-void action_each_call(struct link *link, const struct words *words, on_call *on, void *arg);
-
 #endif

@@ -46,12 +46,13 @@ static void give_up(struct actions *actions, uint32_t number, unsigned key) {
     }
 }
 
-static void call_sent(struct link *link, const struct words *words, const struct form *form,
+static void call_sent(const struct words *words, const struct form *form,
                       const struct parsed_call *call, void *arg) {
-    struct actions *actions = arg;
+    struct link *link = arg;
+    struct actions *actions = actions_of(link->network->world);
     const struct checker *checker = checker_by(actions);
     uint32_t number = check_token_of(checker, call->value->text, call->value->length);
-    char kind = action_asked(form, call);
+    char kind = parsed_call_asks(form, call);
     long long ttl_ms = 0;
     if (number == NO_TOKEN) {
         return;
@@ -86,7 +87,7 @@ void actions_sent(struct link *link, const struct words *words) {
         }
     }
     link->sent[link->sent_count++] = action_process_clock(actions, link->process);
-    action_each_call(link, words, call_sent, actions);
+    parsed_call_each(words, call_sent, link);
 }
 
 /* ---- what clients learn, and report ---- */

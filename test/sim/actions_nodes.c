@@ -171,16 +171,17 @@ void actions_changed(struct master *master) {
 
 /* The locks of a command that ask for a key. */
 struct asks {
+    const struct checker *checker;
     struct ask list[KEYS_MAX][64];
     unsigned count[KEYS_MAX];
 };
 
-static void call_ran(struct link *link, const struct words *words, const struct form *form,
+static void call_ran(const struct words *words, const struct form *form,
                      const struct parsed_call *call, void *arg) {
-    const struct checker *checker = link->network->world->checker;
     struct asks *asks = arg;
+    const struct checker *checker = asks->checker;
     struct ask ask = {.token = check_token_of(checker, call->value->text, call->value->length),
-                      .kind = action_asked(form, call)};
+                      .kind = parsed_call_asks(form, call)};
     long long ttl_ms = 0;
     (void)words;
     if (ask.token == NO_TOKEN || ask.kind == '\0' || !word_number(call->ttl, &ttl_ms)) {
@@ -202,7 +203,8 @@ void actions_ran(struct link *link, const struct words *words) {
         return;
     }
     memset(asks.count, 0, sizeof(asks.count));
-    action_each_call(link, words, call_ran, &asks);
+    asks.checker = checker_by(actions);
+    parsed_call_each(words, call_ran, &asks);
     for (unsigned key = 0; key < checker_by(actions)->key_count; key++) {
         compare(actions, link, &link->server->master, key, asks.list[key], asks.count[key]);
     }

@@ -94,3 +94,40 @@ bool parsed_call_next(const struct words *words, const struct form *form, struct
     at->argument += form->arguments;
     return true;
 }
+
+/* ---- all locks of a command ---- */
+
+char parsed_call_asks(const struct form *form, const struct parsed_call *call) {
+    bool renews =
+        form != NULL && (form->script == SCRIPT_RENEW || form->script == SCRIPT_RENEW_FENCED);
+    if (renews) {
+        return 'R';
+    }
+    return form == NULL || (script_takes(form->script) && !call->releases) ? 'T' : '\0';
+}
+
+/* Returns the parts of a SET as a parsed call. */
+static struct parsed_call call_of_set(const struct words *words) {
+    struct parsed_call call = {.names = &words->word[1], .count = 1, .value = &words->word[2]};
+    for (unsigned i = 3; i + 1 < words->count; i++) {
+        call.ttl = word_is(&words->word[i], "PX") ? &words->word[i + 1] : call.ttl;
+    }
+    return call;
+}
+
+void parsed_call_each(const struct words *words, on_parsed_call *on, void *arg) {
+    struct parsed_call call;
+    if (word_is(&words->word[0], "SET") && words->count >= 5) {
+        call = call_of_set(words);
+        on(words, NULL, &call, arg);
+        return;
+    }
+    const struct form *form = parsed_call_form(words);
+    struct call_position at = {0};
+    if (form != NULL && form->script != SCRIPT_PASS) {
+        at = parsed_call_first(words, form);
+        while (parsed_call_next(words, form, &at, &call)) {
+            on(words, form, &call, arg);
+        }
+    }
+}

@@ -59,4 +59,13 @@ struct call_position parsed_call_first(const struct words *words, const struct f
 bool parsed_call_next(const struct words *words, const struct form *form, struct call_position *at,
                       struct parsed_call *call);
 
+/* Returns what a call asks for a lock: 'T' takes its keys, 'R' only renews them, 0: neither. */
+char parsed_call_asks(const struct form *form, const struct parsed_call *call);
+
+typedef void on_parsed_call(const struct words *words, const struct form *form,
+                            const struct parsed_call *call, void *arg);
+
+/* Calls `on` for each lock of a command; `form` is NULL for a SET. */
+void parsed_call_each(const struct words *words, on_parsed_call *on, void *arg);
+
 #endif
