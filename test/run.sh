@@ -82,7 +82,10 @@ fi
 sh test/install.sh build "${REDLOCK_SERVER:-redis-server}" test loops
 # Provers are large: only all tests, or those of the proof, install them.
 case $all,$sanitize," $run " in
-yes,no,* | *' --suite proof '*) sh test/install.sh proof ;;
+yes,no,* | *' --suite proof '*)
+    sh test/install.sh proof
+    sh test/install.sh arithmetic || echo "The arithmetic of the proof is not checked." >&2
+    ;;
 esac
 
 # Building mutants takes a while.
