@@ -83,7 +83,7 @@ Proof.
     + exists z; split; auto. unfold outlasts in *; rewrite P in T; cbn in *.
       apply Z.le_trans with (1 := Z2); apply Z.mul_le_mono_nonneg_l; lia.
     + exact (V _ X T).
-  - intros a b [<- | G] [<- | G'] F X Y; unfold apart; auto.
+  - intros a b [<- | G] [<- | G'] F X Y; unfold apart; [left; reflexivity | | |].
     + exact (A b G' F X Y).
     + destruct (A a G (eq_sym F) Y X) as [T | [T | T]]; [left; auto | right; right | right; left];
         rewrite Nat.max_comm, F; exact T.
