@@ -103,7 +103,7 @@ int64_t run_instant(const struct run *run, int64_t unix_ns, int64_t near) {
 }
 
 int64_t run_expiry(const struct run *run, int64_t expires_ms) {
-    return (expires_ms + 1) * NS_PER_MS - run_unix(run, run->begun_at);
+    return ns_of_ms(expires_ms + 1) - run_unix(run, run->begun_at);
 }
 
 static int collect_samples(struct run *run, const struct log *log) {
@@ -221,7 +221,7 @@ static void add_lines_of_client(struct run *run, const struct log *log) {
         if (frame.kind == FRAME_SEND &&
             sscanf(text, "%u %40s %c %llu", &key, token, &kind, &number) == 4) {
             run_add_line(run, when, "s %u %s %c %" PRId64, key, run_name(run, token), kind,
-                         (int64_t)number * NS_PER_MS);
+                         ns_of_ms((int64_t)number));
         } else if (frame.kind == FRAME_PUSHED &&
                    sscanf(text, "%u %40s %u %llu", &key, token, &node, &number) == 4) {
             run_add_line(run, when, "r %u %s %u %" PRId64, key, run_name(run, token), node,
@@ -254,8 +254,8 @@ static int print(const struct run *run, FILE *file) {
     int64_t written_at = -1;
 
     fprintf(file, "w chaos %" PRIu64 " faults %u %d %u 990000 1000000 %" PRId64 " %" PRId64 "\n",
-            options->seed, options->keys, MASTERS, options->clients + 1, 2 * NS_PER_MS - 1000,
-            (int64_t)options->ttl_ms * NS_PER_MS);
+            options->seed, options->keys, MASTERS, options->clients + 1, ns_of_ms(2) - 1000,
+            ns_of_ms((int64_t)options->ttl_ms));
     for (size_t i = 0; i < run->line_count; i++) {
         const struct line *line = &run->lines[i];
 

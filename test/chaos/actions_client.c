@@ -1,6 +1,7 @@
 #include "actions_client.h"
 
 #include "actions_log.h"
+#include "chance.h"
 #include "parsed_call.h"
 
 #include "lock/lock.h"
@@ -67,7 +68,7 @@ void actions_client_hold(const redlock_lock *lock, uint64_t at_ns, uint64_t unti
 }
 
 void actions_client_part(const redlock_lock *lock) {
-    append(frame_clock_ns(CLOCK_BOOTTIME), FRAME_PART, "%s", name_of(lock));
+    append(boottime_ns(), FRAME_PART, "%s", name_of(lock));
 }
 
 /* ---- renewals ---- */
@@ -113,8 +114,8 @@ static void append_call(const struct words *words, const struct form *form,
         append(sending->sent_at, FRAME_SEND, "%.*s %s %c %lld %u", (int)(key->length - prefix),
                key->text + prefix, token, kind, ttl_ms, sending->node->index);
     } else if (call->releases && !logged.is_held(token, logged.arg)) {
-        append(frame_clock_ns(CLOCK_BOOTTIME), FRAME_GIVE_UP, "%.*s %s",
-               (int)(key->length - prefix), key->text + prefix, token);
+        append(boottime_ns(), FRAME_GIVE_UP, "%.*s %s", (int)(key->length - prefix),
+               key->text + prefix, token);
     }
 }
 
@@ -147,9 +148,9 @@ void __wrap_pushes_take(struct locks *locks, struct node *node, const char *text
     struct push push;
 
     if (logged.log >= 0 && push_read(text, length, &push) && push.expires_ms > 0) {
-        append(frame_clock_ns(CLOCK_BOOTTIME), FRAME_PUSHED, "%.*s %.*s %u %llu",
-               (int)(push.key_length - prefix), push.key + prefix, TOKEN_LENGTH, push.token,
-               node->index, (unsigned long long)push.expires_ms);
+        append(boottime_ns(), FRAME_PUSHED, "%.*s %.*s %u %llu", (int)(push.key_length - prefix),
+               push.key + prefix, TOKEN_LENGTH, push.token, node->index,
+               (unsigned long long)push.expires_ms);
     }
     __real_pushes_take(locks, node, text, length);
 }

@@ -9,7 +9,6 @@
 
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define OBSERVER_LOG "REDLOCK_CHAOS_LOG" /* in a server's environment: the path of its log */
@@ -34,13 +33,6 @@ struct frame {
     uint32_t kind;
     uint32_t length; /* of the text that follows */
 };
-
-static inline uint64_t frame_clock_ns(clockid_t id) {
-    struct timespec now;
-
-    clock_gettime(id, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Appends a frame. Returns 0; nonzero with errno set. */
 static inline int frame_write(int log, uint64_t at_ns, enum frame_kind kind, const char *text,

@@ -18,7 +18,7 @@ struct key_state {
     int64_t expires_ms;
 };
 
-/* A lock of the command that is being executed. */
+/* A lock of the command that is being executed; or a push, with its expiry, as struct sent. */
 struct ask {
     uint32_t key;
     char token[TOKEN_SIZE];
@@ -52,7 +52,7 @@ static bool read_state(const struct run *run, const struct frame *frame, const c
 }
 
 static bool is_alive(const struct run *run, const struct key_state *state, int64_t at) {
-    return state->token[0] != '\0' && run_unix(run, at) < (state->expires_ms + 1) * NS_PER_MS;
+    return state->token[0] != '\0' && run_unix(run, at) < ns_of_ms(state->expires_ms + 1);
 }
 
 static void add_ask(const struct words *words, const struct form *form,
@@ -73,7 +73,10 @@ static void add_ask(const struct words *words, const struct form *form,
     master->ask_count++;
 }
 
-/* Returns the instant at which the client read its clock for the command; 0: it sent none. */
+/*
+ * Returns when the client read its clock for the command, or read the push; the latest until an
+ * instant. 0: its log has none.
+ */
 static int64_t sent_at(const struct master *master, const struct ask *ask, int64_t until) {
     const struct run *run = master->run;
     const struct sent *sent = run_first_sent(run, ask->token);
@@ -98,7 +101,7 @@ static void move_to(struct master *master, const struct ask *ask, int64_t expire
     int64_t at = logged_at;
 
     if (ask != NULL) {
-        at = run_instant(master->run, (expires_ms - ask->ttl_ms) * NS_PER_MS, logged_at) + 1000;
+        at = run_instant(master->run, ns_of_ms(expires_ms - ask->ttl_ms), logged_at) + 1000;
         at = at > master->begun_at && at <= logged_at ? at : master->begun_at;
     }
     master->last = at > master->last ? at : master->last;
@@ -106,33 +109,27 @@ static void move_to(struct master *master, const struct ask *ask, int64_t expire
 
 /* Writes that the command gave the key what it asked for. */
 static void write_exec(struct master *master, struct ask *ask, int64_t expires_ms) {
-    const struct run *run = master->run;
+    struct run *run = master->run;
 
     ask->is_written = true;
-    run_add_line(master->run, master->last, "x %u %s %c %" PRId64 " %lld %u %" PRId64, ask->key,
+    run_add_line(run, master->last, "x %u %s %c %" PRId64 " %" PRId64 " %u %" PRId64, ask->key,
                  run_name(run, ask->token), ask->kind,
-                 sent_at(master, ask, master->last) - run->begun_at, ask->ttl_ms * NS_PER_MS,
+                 sent_at(master, ask, master->last) - run->begun_at, ns_of_ms(ask->ttl_ms),
                  master->node, run_expiry(run, expires_ms));
 }
 
 /* Returns whether a client has read that the key was passed to it, by a push. */
 static bool was_pushed(const struct master *master, uint32_t key, const struct key_state *state) {
-    const struct run *run = master->run;
-    const struct sent *sent = run_first_sent(run, state->token);
-    const struct sent *end = run->sent + run->sent_count;
-    bool found = false;
+    struct ask push = {.key = key, .kind = 'P', .ttl_ms = state->expires_ms};
 
-    for (; sent != NULL && sent < end && strcmp(sent->token, state->token) == 0; sent++) {
-        found |= sent->kind == 'P' && sent->node == master->node && sent->key == key &&
-                 sent->ttl_ms == state->expires_ms;
-    }
-    return found;
+    memcpy(push.token, state->token, TOKEN_SIZE);
+    return sent_at(master, &push, INT64_MAX) != 0;
 }
 
 /* Returns whether the state of a key is what the command asked for: its TTL is a whole one. */
 static bool is_what_was_asked(const struct master *master, const struct ask *ask, uint32_t key,
                               const struct key_state *state) {
-    int64_t begun_ms = run_unix(master->run, master->begun_at) / NS_PER_MS;
+    int64_t begun_ms = run_unix(master->run, master->begun_at) / (int64_t)NS_PER_MS;
 
     return ask->key == key && strcmp(ask->token, state->token) == 0 &&
            state->expires_ms >= begun_ms + ask->ttl_ms;
@@ -152,8 +149,7 @@ static void key_changed(struct master *master, uint32_t key, struct key_state no
     if (!is_same && is_alive(run, was, at)) {
         run_add_line(run, master->last, "d %u %s %u", key, run_name(run, was->token), master->node);
     }
-    /* A command that releases a key, too, may pass it to the waiter that it has put in the queue.
-     */
+    /* A command that releases a key, too, may pass it to the waiter that it puts in the queue. */
     if (now.token[0] != '\0' && ask != NULL && !was_pushed(master, key, &now)) {
         write_exec(master, ask, now.expires_ms);
     } else if (now.token[0] != '\0' && (!is_same || was->expires_ms != now.expires_ms)) {

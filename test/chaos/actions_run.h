@@ -6,13 +6,14 @@
 #define REDLOCK_CHAOS_ACTIONS_RUN_H
 
 #include "actions_log.h"
+#include "chance.h"
 #include "options.h"
+#include "wire/token.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define NS_PER_MS INT64_C(1000000)
-#define TOKEN_SIZE 41
+#define TOKEN_SIZE (TOKEN_LENGTH + 1)
 
 /* A file in memory. */
 struct log {
@@ -44,6 +45,10 @@ struct run {
     size_t sample_count;
     int64_t begun_at;
 };
+
+static inline int64_t ns_of_ms(int64_t ms) {
+    return ms * (int64_t)NS_PER_MS;
+}
 
 /* Reads the frame at an offset, and copies its text if it is no command. Returns its end; 0: none.
  */

@@ -19,11 +19,15 @@ static inline uint64_t chance_draw(uint64_t *random, uint64_t below) {
     return (*random >> 11) % below;
 }
 
-static inline uint64_t boottime_ns(void) {
+static inline uint64_t clock_ns(clockid_t id) {
     struct timespec now;
 
-    clock_gettime(CLOCK_BOOTTIME, &now);
+    clock_gettime(id, &now);
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t boottime_ns(void) {
+    return clock_ns(CLOCK_BOOTTIME);
 }
 
 #endif

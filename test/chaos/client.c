@@ -8,6 +8,7 @@
 #include "client.h"
 
 #include "actions_client.h"
+#include "actions_log.h"
 #include "chance.h"
 #include "record.h"
 
@@ -270,7 +271,7 @@ static void acquire(struct worker *worker) {
     worker->read = 0;
     worker->ttl_ms = draw_ttl_ms(worker);
     worker->extend = !watchdog && draw(worker, 2) == 0;
-    snprintf(key, sizeof(key), "chaos:%u", worker->key);
+    snprintf(key, sizeof(key), KEY_PREFIX "%u", worker->key);
     request.key = key;
     request.ttl_ms = worker->ttl_ms;
     set_wait(worker, &request);

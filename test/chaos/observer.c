@@ -7,6 +7,7 @@
  * asks for each function by its name.
  */
 #include "actions_log.h"
+#include "chance.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -57,7 +58,7 @@ static struct {
 } observer;
 
 static void append(enum frame_kind kind, const char *text, size_t length) {
-    if (frame_write(observer.log, frame_clock_ns(CLOCK_BOOTTIME), kind, text, length) != 0) {
+    if (frame_write(observer.log, boottime_ns(), kind, text, length) != 0) {
         abort(); /* a log with a gap says something else than what has happened */
     }
 }

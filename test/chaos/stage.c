@@ -78,7 +78,6 @@ static int fake_clock(const struct stage *stage, size_t master) {
 
 static int prepare_master(size_t index, void *arg) {
     const struct stage *stage = arg;
-
     char path[FOLDER_SIZE + 32];
 
     snprintf(path, sizeof(path), "%s/master-%zu.actions", stage->folder, index);
@@ -211,9 +210,9 @@ void stage_sample_clock(const struct stage *stage) {
         return;
     }
     do { /* without a pause between the readings */
-        before_ns = frame_clock_ns(CLOCK_BOOTTIME);
-        unix_ns = frame_clock_ns(CLOCK_REALTIME);
-        after_ns = frame_clock_ns(CLOCK_BOOTTIME);
+        before_ns = boottime_ns();
+        unix_ns = clock_ns(CLOCK_REALTIME);
+        after_ns = boottime_ns();
     } while (after_ns - before_ns > 20000);
     int length = snprintf(text, sizeof(text), "%llu", (unsigned long long)unix_ns);
     if (frame_write(stage->clock_log, before_ns + (after_ns - before_ns) / 2, FRAME_CLOCK, text,
