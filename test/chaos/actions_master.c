@@ -3,6 +3,7 @@
  * command that asked for it, a key that was passed to a waiter, or a deletion.
  */
 #include "actions_run.h"
+#include "nemesis.h"
 #include "parsed_call.h"
 
 #include <inttypes.h>
@@ -234,8 +235,8 @@ static bool was_restored(const struct master *master, size_t begin, size_t end,
 
 /*
  * Returns the end of the frames that count in the life from `begin` to `next`, where the server was
- * killed. Its last commands were answered to nobody if they are not in the append-only file.
- * Without that file the server has lost its memory.
+ * killed. Its last commands were answered to nobody if they are not in the append-only file. Under
+ * the nemesis that removes that file, a server that begins empty has lost its memory.
  */
 static size_t end_of_life(const struct master *master, size_t begin, size_t next,
                           bool *has_forgotten) {
@@ -246,13 +247,17 @@ static size_t end_of_life(const struct master *master, size_t begin, size_t next
     char text[256];
 
     read_restored(master, next, &restored);
+    *has_forgotten =
+        restored.is_empty && (master->run->options->nemeses & NEMESIS_BIT(AMNESIA)) != 0;
+    if (*has_forgotten) {
+        return next;
+    }
     for (size_t at = begin, end; at < next; at = end) {
         end = log_frame(master->log, at, &frame, text);
         if (frame.kind == FRAME_COMMAND) {
             commands[count++ % 64] = at;
         }
     }
-    *has_forgotten = false;
     size_t end = next;
     for (size_t back = 0; back <= count && back <= 64; back++) {
         end = back == 0 ? next : commands[(count - back) % 64];
@@ -260,7 +265,6 @@ static size_t end_of_life(const struct master *master, size_t begin, size_t next
             return end;
         }
     }
-    *has_forgotten = restored.is_empty;
     return next;
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs worlds of the simulator through the proof's model: all must be accepted, and mutants of the
-# library must be refused. So must runs of redlock-chaos on real masters, and those in which masters
-# lose their memory. Prints "N passed, N failed" as the last line.
+# Runs worlds of the simulator, and runs of redlock-chaos on real masters, through the proof's model:
+# all must be accepted. Mutants of the library must be refused, and masters that lose their memory.
+# Prints "N passed, N failed" as the last line.
 #
 #     sh test/proof/traces.sh SIM [LAST-SEED [CHAOS]]
 #
@@ -62,29 +62,35 @@ for mutant in quorum-half drift-forgotten extension-from-reply extension-shorten
     fi
 done
 
-# observed WANTED NAME ARGUMENT...: a run on real masters must be `accepted`, or `refused`
+# observe ARGUMENT...: the checker's word on a run on real masters, or why the run failed
+observe() {
+    if "$chaos" --json --actions "$folder/actions" "$@" >"$folder/log"; then
+        "$folder/traces" <"$folder/actions" >"$folder/out"
+    else
+        cp "$folder/log" "$folder/out"
+    fi
+    sed 's/^/# /' "$folder/out"
+}
+
+# observed WANTED NAME: it must say so
 observed() {
-    wanted=$1
-    name=$2
-    shift 2
-    "$chaos" --json --actions "$folder/actions" "$@" >"$folder/log" || {
-        sed 's/^/# /' "$folder/log"
-        wanted="a run without failures"
-    }
-    "$folder/traces" <"$folder/actions" >"$folder/out"
-    sed "s/^/# /" "$folder/out"
-    if grep -q "$wanted" "$folder/out"; then
-        echo "ok: $name: $wanted"
+    if grep -q "$1" "$folder/out"; then
+        echo "ok: $2: $1"
         passed=$((passed + 1))
     else
-        echo "not ok: $name: not $wanted"
+        echo "not ok: $2: not $1"
         failed=$((failed + 1))
     fi
 }
 
 if [ -n "$chaos" ]; then
-    observed 'chaos, faults: accepted' 'real masters under faults' --seconds 10
-    observed ' refused: ' 'real masters that lose their memory' --seconds 5 --nemesis amnesia
+    observe --seconds 10
+    observed 'chaos, faults: accepted' 'real masters under faults'
+    for _ in 1 2 3 4 5 6 7 8 9 10; do # a slow machine may be lucky now and then
+        observe --seconds 5 --nemesis amnesia
+        grep -q 'accepted' "$folder/out" || break
+    done
+    observed "refused: the node's memory is too young" 'real masters that lose their memory'
 fi
 
 echo "$passed passed, $failed failed"
