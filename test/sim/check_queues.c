@@ -270,7 +270,10 @@ void check_kept_out(struct checker *checker, struct master *master, unsigned key
     /* A call that stops at its bound among dead waiters keeps readers out, and gets to nobody. */
     bool is_notified = first != NULL && head_of(checker, master, key) == first;
     if (number == NO_TOKEN || silence->token != number) {
-        *silence = (struct silence){.token = is_notified ? number : NO_TOKEN, .since = now};
+        /* It may be first only since this call let others in: the next call notifies it. */
+        *silence = (struct silence){.token = is_notified ? number : NO_TOKEN, .since = UINT64_MAX};
+    } else if (is_notified && silence->since == UINT64_MAX) {
+        silence->since = now;
     } else if (is_notified && now - silence->since > 5 * reservation_of(first) + 500 * MS &&
                !checker->server_clocks_jump) {
         violate(checker->world, INVARIANT_LIVENESS,

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the worlds of found.txt and, for each profile, a range of seeds that depends on the commit,
-# so that each commit tests others. Exits with 0 only if no world violates an invariant.
+# so that each commit tests others. Exits with 0 only if no world violates an invariant; a range in
+# which one does is also reported as "failed: ".
 #
 #     sh test/sim/worlds.sh REDLOCK_SIM [JOBS [DIVISOR]]
 #
@@ -33,4 +34,9 @@ range() {
     range load 40
     range distance 200
     grep -v '^#' "$here/found.txt"
-} | xargs -P "$jobs" -L 1 sh -c '"$0" --profile "$1" --seeds "$2" --json' "$sim"
+} | xargs -P "$jobs" -L 1 sh -c '
+    status=0
+    out=$("$0" --profile "$1" --seeds "$2" --json 2>&1) || status=1
+    printf "%s\n" "$out"
+    [ "$status" -eq 0 ] || echo "failed: $1 $2, $(echo "$out" | head -n 1)"
+    exit "$status"' "$sim"
