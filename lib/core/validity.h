@@ -8,7 +8,10 @@
 
 #include <stdint.h>
 
-/* Returns ttl * drift + 2 ms, rounded up. The 2 ms cover Redis's precision, and small TTLs. */
+/*
+ * Returns ttl * drift + 2 ms, rounded up. The 2 ms cover small TTLs, and Redis's precision: from
+ * 8.0 on, a key may be gone up to 1 ms before its TTL is over.
+ */
 uint64_t validity_drift(uint64_t ttl, double drift);
 
 /* Returns a TTL that leaves this validity, or a little more. */

@@ -171,14 +171,10 @@ const char *run_name(const struct run *run, const char *token) {
 
 static void add_sent(struct run *run, const struct frame *frame, const char *text,
                      uint32_t client) {
-    struct sent sent = {.at = (int64_t)frame->at_ns, .client = client, .kind = 'P'};
-    bool is_push = frame->kind == FRAME_PUSHED;
-    int count =
-        is_push ? sscanf(text, "%u %40s %u %lld", &sent.key, sent.token, &sent.node, &sent.ttl_ms)
-                : sscanf(text, "%u %40s %c %lld %u", &sent.key, sent.token, &sent.kind,
-                         &sent.ttl_ms, &sent.node);
+    struct sent sent = {.at = (int64_t)frame->at_ns, .client = client};
 
-    if (count == (is_push ? 4 : 5)) {
+    if (sscanf(text, "%u %40s %c %lld %u", &sent.key, sent.token, &sent.kind, &sent.ttl_ms,
+               &sent.node) == 5) {
         run->sent = grown(run->sent, run->sent_count, sizeof(*run->sent));
         run->sent[run->sent_count++] = sent;
     }
@@ -194,7 +190,7 @@ static int collect_sent(struct run *run, const struct log *logs) {
             if (run->begun_at == 0 || (int64_t)frame.at_ns < run->begun_at) {
                 run->begun_at = (int64_t)frame.at_ns;
             }
-            if (frame.kind == FRAME_SEND || frame.kind == FRAME_PUSHED) {
+            if (frame.kind == FRAME_SEND) {
                 add_sent(run, &frame, text, client);
             }
         }

@@ -73,22 +73,33 @@ void actions_client_part(const redlock_lock *lock) {
 
 /* ---- renewals ---- */
 
-void __real_hold_decided(struct lease *lease, const struct round *round, uint64_t now,
-                         struct lease_update *update);
-void __wrap_hold_decided(struct lease *lease, const struct round *round, uint64_t now,
-                         struct lease_update *update);
+typedef void decide(struct lease *lease, const struct round *round, uint64_t now,
+                    struct lease_update *update);
 
-void __wrap_hold_decided(struct lease *lease, const struct round *round, uint64_t now,
-                         struct lease_update *update) {
+decide __real_hold_decided, __wrap_hold_decided, __real_hold_late_votes, __wrap_hold_late_votes;
+
+/* Logs a validity that votes prolong: those of a round that has a verdict, or later ones. */
+static void watch(decide *real, struct lease *lease, const struct round *round, uint64_t now,
+                  struct lease_update *update) {
     uint64_t end = lease->holding.validity_end;
 
-    __real_hold_decided(lease, round, now, update);
+    real(lease, round, now, update);
     if (lease->holding.validity_end > end) {
         const char *bytes = (const char *)lease - offsetof(redlock_lock, lease);
 
         actions_client_hold((const redlock_lock *)(const void *)bytes, now,
                             lease->holding.validity_end);
     }
+}
+
+void __wrap_hold_decided(struct lease *lease, const struct round *round, uint64_t now,
+                         struct lease_update *update) {
+    watch(__real_hold_decided, lease, round, now, update);
+}
+
+void __wrap_hold_late_votes(struct lease *lease, const struct round *round, uint64_t now,
+                            struct lease_update *update) {
+    watch(__real_hold_late_votes, lease, round, now, update);
 }
 
 /* ---- commands ---- */

@@ -19,7 +19,7 @@ struct key_state {
     int64_t expires_ms;
 };
 
-/* A lock of the command that is being executed; or a push, with its expiry, as struct sent. */
+/* A lock of the command that is being executed. */
 struct ask {
     uint32_t key;
     char token[TOKEN_SIZE];
@@ -42,7 +42,7 @@ struct master {
 /* Reads a key's state from the text of a frame. Returns false if the frame is of no such key. */
 static bool read_state(const struct run *run, const struct frame *frame, const char *text,
                        uint32_t *key, struct key_state *state) {
-    bool is_read = frame->kind == FRAME_KEY &&
+    bool is_read = (frame->kind == FRAME_KEY || frame->kind == FRAME_EXPIRED) &&
                    sscanf(text, "%u %40s %" SCNd64, key, state->token, &state->expires_ms) == 3 &&
                    *key < run->options->keys;
 
@@ -75,8 +75,8 @@ static void add_ask(const struct words *words, const struct form *form,
 }
 
 /*
- * Returns when the client read its clock for the command, or read the push; the latest until an
- * instant. 0: its log has none.
+ * Returns when the client read its clock for the command, the latest until an instant. 0: its log
+ * has none.
  */
 static int64_t sent_at(const struct master *master, const struct ask *ask, int64_t until) {
     const struct run *run = master->run;
@@ -119,12 +119,21 @@ static void write_exec(struct master *master, struct ask *ask, int64_t expires_m
                  master->node, run_expiry(run, expires_ms));
 }
 
-/* Returns whether a client has read that the key was passed to it, by a push. */
-static bool was_pushed(const struct master *master, uint32_t key, const struct key_state *state) {
-    struct ask push = {.key = key, .kind = 'P', .ttl_ms = state->expires_ms};
+/* Returns whether the rest of the command, from `at`, pushes the key to a waiter in this state. */
+static bool is_pushed(const struct master *master, size_t at, const struct key_state *state) {
+    struct frame frame = {0};
+    char text[256];
+    char token[TOKEN_SIZE];
+    int64_t expires_ms;
 
-    memcpy(push.token, state->token, TOKEN_SIZE);
-    return sent_at(master, &push, INT64_MAX) != 0;
+    while (frame.kind != FRAME_COMMAND && (at = log_frame(master->log, at, &frame, text)) != 0) {
+        if (frame.kind == FRAME_PUSH &&
+            sscanf(text, "%" SCNd64 " %*s %*s %40s", &expires_ms, token) == 2 &&
+            expires_ms == state->expires_ms && strcmp(token, state->token) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Returns whether the state of a key is what the command asked for: its TTL is a whole one. */
@@ -136,22 +145,27 @@ static bool is_what_was_asked(const struct master *master, const struct ask *ask
            state->expires_ms >= begun_ms + ask->ttl_ms;
 }
 
-static void key_changed(struct master *master, uint32_t key, struct key_state now, int64_t at) {
+/* Writes what became of a key, by a frame that ends at `end`. */
+static void key_changed(struct master *master, uint32_t key, struct key_state now,
+                        const struct frame *frame, size_t end) {
     struct run *run = master->run;
     struct key_state *was = &master->keys[key];
     struct ask *ask = NULL;
     bool is_same = strcmp(was->token, now.token) == 0;
+    int64_t at = (int64_t)frame->at_ns;
+    /* From Redis 8.0 on, a key may be gone in the last millisecond of its life. */
+    bool has_expired =
+        frame->kind == FRAME_EXPIRED && run_unix(run, at) >= ns_of_ms(was->expires_ms);
 
-    for (unsigned i = 0; i < master->ask_count; i++) {
+    for (unsigned i = 0; i < master->ask_count && !is_pushed(master, end, &now); i++) {
         bool is_it = is_what_was_asked(master, &master->asks[i], key, &now);
         ask = is_it ? &master->asks[i] : ask;
     }
     move_to(master, ask, now.expires_ms, at);
-    if (!is_same && is_alive(run, was, at)) {
+    if (!is_same && !has_expired && is_alive(run, was, at)) {
         run_add_line(run, master->last, "d %u %s %u", key, run_name(run, was->token), master->node);
     }
-    /* A command that releases a key, too, may pass it to the waiter that it puts in the queue. */
-    if (now.token[0] != '\0' && ask != NULL && !was_pushed(master, key, &now)) {
+    if (now.token[0] != '\0' && ask != NULL) {
         write_exec(master, ask, now.expires_ms);
     } else if (now.token[0] != '\0' && (!is_same || was->expires_ms != now.expires_ms)) {
         run_add_line(run, master->last, "p %u %s %u %" PRId64, key, run_name(run, now.token),
@@ -296,7 +310,7 @@ static void add_lines_of_life(struct master *master, size_t begin, size_t end) {
                 parsed_call_each(&words, add_ask, master);
             }
         } else if (read_state(master->run, &frame, text, &key, &state)) {
-            key_changed(master, key, state, (int64_t)frame.at_ns);
+            key_changed(master, key, state, &frame, next);
         }
     }
     end_command(master);

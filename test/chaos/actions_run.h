@@ -25,7 +25,7 @@ struct log {
 struct sent {
     char token[TOKEN_SIZE];
     uint32_t key, node;
-    char kind;        /* 'T', 'R'; 'P': a push */
+    char kind;        /* 'T', 'R' */
     long long ttl_ms; /* of a push: its expiry */
     int64_t at;
     uint32_t client;

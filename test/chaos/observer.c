@@ -1,7 +1,7 @@
 /*
- * A module for the server that logs the commands of redlock-chaos, and what becomes of its keys
- * meanwhile. The server calls filter_command before each command, also for those of scripts, which
- * are written in small letters, and on_key after each change.
+ * A module for the server that logs the commands of redlock-chaos, what becomes of its keys
+ * meanwhile, and the pushes to waiters. The server calls filter_command before each command, also
+ * for those of scripts, which are written in small letters, and on_key after each change.
  *
  * Debian has no header for modules, so what is needed of the interface is declared here: a module
  * asks for each function by its name.
@@ -17,7 +17,6 @@
 #define API_VERSION 1
 #define READ_KEY 1
 #define KEY_IS_STRING 1
-#define NO_EXPIRY (-1)
 #define IS_LOADING (1 << 13)
 /* generic commands, strings, expired and evicted keys */
 #define CHANGES ((1 << 2) | (1 << 3) | (1 << 8) | (1 << 9))
@@ -63,8 +62,7 @@ static void append(enum frame_kind kind, const char *text, size_t length) {
     }
 }
 
-/* Logs the key as it is now. A key without expiry is about to get one by the same command. */
-static void log_key(struct context *context, struct string *name) {
+static void log_key(struct context *context, enum frame_kind kind, struct string *name) {
     char text[256];
     size_t length;
     int size;
@@ -73,13 +71,13 @@ static void log_key(struct context *context, struct string *name) {
 
     if (key == NULL || api.KeyType(key) != KEY_IS_STRING) {
         size = snprintf(text, sizeof(text), "%.16s - 0", number);
-        append(FRAME_KEY, text, (size_t)size);
-    } else if (api.GetAbsExpire(key) != NO_EXPIRY) {
+        append(kind, text, (size_t)size);
+    } else {
         const char *value = api.StringDMA(key, &length, READ_KEY);
 
         size = snprintf(text, sizeof(text), "%.16s %.*s %lld", number, (int)length, value,
                         api.GetAbsExpire(key));
-        append(FRAME_KEY, text, (size_t)size);
+        append(kind, text, (size_t)size);
     }
     if (key != NULL) {
         api.CloseKey(key);
@@ -97,10 +95,17 @@ static bool is_observed(struct string *name) {
 }
 
 static int on_key(struct context *context, int type, const char *event, struct string *name) {
+    /*
+     * Each SET has an expiry, which the key gets before the next event: now it may have that of its
+     * last value.
+     */
+    bool is_half = strcmp(event, "set") == 0;
+
     (void)type;
-    (void)event;
-    if (observer.has_started && is_observed(name)) {
-        log_key(context, name);
+    if (observer.has_started && !is_half && is_observed(name)) {
+        bool has_expired = strcmp(event, "expired") == 0;
+
+        log_key(context, has_expired ? FRAME_EXPIRED : FRAME_KEY, name);
     }
     return 0;
 }
@@ -119,6 +124,11 @@ static void filter_command(struct filtered *command) {
     const char *word = api.StringPtrLen(api.CommandFilterArgGet(command, 0), &length);
     size_t used;
 
+    if (count == 3 && length == 7 && memcmp(word, "publish", 7) == 0) {
+        word = api.StringPtrLen(api.CommandFilterArgGet(command, 2), &length);
+        append(FRAME_PUSH, word, length < FRAME_MAX ? length : 0);
+        return;
+    }
     if (!is_of_client(word, length) || (api.GetContextFlags(NULL) & IS_LOADING)) {
         return; /* while the server loads its file, it refuses commands */
     }
@@ -126,7 +136,7 @@ static void filter_command(struct filtered *command) {
         observer.has_started = true;
         append(FRAME_STARTED, "", 0);
         for (unsigned i = 0; i < observer.keys; i++) {
-            log_key(observer.context, observer.names[i]);
+            log_key(observer.context, FRAME_KEY, observer.names[i]);
         }
     }
     used = (size_t)snprintf(text, sizeof(text), "*%d\r\n", count);
