@@ -19,7 +19,11 @@ tracer=
 finish() {
     if [ -n "$tracer" ]; then
         kill -INT "$tracer" 2>/dev/null || true
-        wait "$tracer" || true
+        status=0
+        wait "$tracer" || status=$?
+        case $status in
+        124 | 137) echo "bpftrace hangs" >>"$work/problems" ;;
+        esac
         tracer=
     fi
 }
@@ -83,15 +87,18 @@ program_of() {
     ' "$page" | sed "s|build/lib/|$build/lib/|"
 }
 
-# run_traced RUNS: runs bpftrace and meanwhile, RUNS times, a program that holds a lock for 1 s
+# run_traced RUNS: runs bpftrace and meanwhile, RUNS times, a program that holds a lock for 1 s. One
+# that hangs is ended, which is a problem.
 run_traced() {
     # A shell's background jobs ignore SIGINT: until bpftrace has attached, it would not end by it.
-    env --default-signal=INT bpftrace "$work/program.bt" >"$work/told" 2>&1 &
+    env --default-signal=INT timeout --kill-after 10 --signal INT 120 \
+        bpftrace "$work/program.bt" >"$work/told" 2>&1 &
     tracer=$!
     for _ in $(seq "$1"); do
         # The URIs are a list of words.
         # shellcheck disable=SC2086
-        "$build/examples/trace" orders:42 $REDLOCK_NODES >/dev/null
+        timeout 120 "$build/examples/trace" orders:42 $REDLOCK_NODES >"$work/out" ||
+            echo "examples/trace ends with $?, after: $(cat "$work/out")" >>"$work/problems"
     done
     finish
 }
@@ -105,7 +112,7 @@ traces() {
             return
         fi
     done
-    cat "$work/program.bt" "$work/told" >"$work/problems"
+    cat "$work/program.bt" "$work/told" >>"$work/problems"
 }
 
 if bpftrace -e 'BEGIN { exit() }' >/dev/null 2>&1 &&
