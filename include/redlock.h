@@ -643,10 +643,10 @@ struct redlock_request {
     redlock_mode mode; /* way the key is held; REDLOCK_EXCLUSIVE */
 
     /*
-     * Whether the nodes watch the key while it is held (client tracking, Redis 6.0), and notify the
-     * client at once when anybody deletes, replaces or expires it. Nodes that lack it then get it
-     * again while a quorum has it; otherwise on_lost is called. Needs the watchdog; not for
-     * readers, nor for keys longer than 4096 bytes. Costs two short commands to each node per
+     * Whether the nodes watch the held key (client tracking, Redis 6.0), and notify the client at
+     * once when anybody deletes, replaces or expires it (not: SWAPDB). Nodes that lack it then get
+     * it again while a quorum has it; otherwise on_lost is called, by the validity's end. Needs the
+     * watchdog; not for readers or keys over 4096 bytes. Costs each node two short commands per
      * acquisition and renewal.
      */
     bool watch_key;
