@@ -521,6 +521,10 @@ static void handle_events(redlock_lock *lock) {
         if (lock->events & order[i]) {
             lock->events &= (uint16_t)~order[i];
             handle_event(lock, order[i]);
+            /* The next round was not sent, and the token of the last one may be given up. */
+            if (lock->events & LOCK_NO_MEMORY) {
+                return; /* the next turn begins with this: no event may send under that token */
+            }
         }
     }
 }
