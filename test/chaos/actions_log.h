@@ -21,7 +21,7 @@ enum frame_kind {
     FRAME_COMMAND = 'C', /* the command, as RESP: a server begins to execute it */
     FRAME_KEY = 'K',     /* "key value expires_ms", or "key - 0": a server's key now */
     FRAME_EXPIRED = 'X', /* "key - 0": a server's key has expired */
-    FRAME_PUSH = 'P',    /* "expires_ms clock number token key": a server notifies a waiter */
+    FRAME_PUSH = 'P',    /* the message (wire/push.h): a server notifies a waiter */
     FRAME_SEND = 's',    /* "key token T|R ttl_ms node": a client sends a try or a renewal */
     FRAME_PUSHED = 'r',  /* "key token node expires_ms": a client reads a push */
     FRAME_GIVE_UP = 'e', /* "key token": a client gives the token up */

@@ -6,6 +6,8 @@
 #include "nemesis.h"
 #include "parsed_call.h"
 
+#include "wire/push.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -122,14 +124,13 @@ static void write_exec(struct master *master, struct ask *ask, int64_t expires_m
 /* Returns whether the rest of the command, from `at`, pushes the key to a waiter in this state. */
 static bool is_pushed(const struct master *master, size_t at, const struct key_state *state) {
     struct frame frame = {0};
+    struct push push;
     char text[256];
-    char token[TOKEN_SIZE];
-    int64_t expires_ms;
 
     while (frame.kind != FRAME_COMMAND && (at = log_frame(master->log, at, &frame, text)) != 0) {
-        if (frame.kind == FRAME_PUSH &&
-            sscanf(text, "%" SCNd64 " %*s %*s %40s", &expires_ms, token) == 2 &&
-            expires_ms == state->expires_ms && strcmp(token, state->token) == 0) {
+        if (frame.kind == FRAME_PUSH && push_read(text, strlen(text), &push) &&
+            (int64_t)push.expires_ms == state->expires_ms &&
+            memcmp(push.token, state->token, TOKEN_LENGTH) == 0) {
             return true;
         }
     }
@@ -157,10 +158,12 @@ static void key_changed(struct master *master, uint32_t key, struct key_state no
     bool has_expired =
         frame->kind == FRAME_EXPIRED && run_unix(run, at) >= ns_of_ms(was->expires_ms);
 
-    for (unsigned i = 0; i < master->ask_count && !is_pushed(master, end, &now); i++) {
+    for (unsigned i = 0; i < master->ask_count; i++) {
         bool is_it = is_what_was_asked(master, &master->asks[i], key, &now);
         ask = is_it ? &master->asks[i] : ask;
     }
+    /* A command that releases a key, too, may pass it to the waiter that it puts in the queue. */
+    ask = ask != NULL && is_pushed(master, end, &now) ? NULL : ask;
     move_to(master, ask, now.expires_ms, at);
     if (!is_same && !has_expired && is_alive(run, was, at)) {
         run_add_line(run, master->last, "d %u %s %u", key, run_name(run, was->token), master->node);

@@ -25,8 +25,8 @@ struct log {
 struct sent {
     char token[TOKEN_SIZE];
     uint32_t key, node;
-    char kind;        /* 'T', 'R' */
-    long long ttl_ms; /* of a push: its expiry */
+    char kind; /* 'T', 'R' */
+    long long ttl_ms;
     int64_t at;
     uint32_t client;
 };

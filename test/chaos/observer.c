@@ -71,14 +71,13 @@ static void log_key(struct context *context, enum frame_kind kind, struct string
 
     if (key == NULL || api.KeyType(key) != KEY_IS_STRING) {
         size = snprintf(text, sizeof(text), "%.16s - 0", number);
-        append(kind, text, (size_t)size);
     } else {
         const char *value = api.StringDMA(key, &length, READ_KEY);
 
         size = snprintf(text, sizeof(text), "%.16s %.*s %lld", number, (int)length, value,
                         api.GetAbsExpire(key));
-        append(kind, text, (size_t)size);
     }
+    append(kind, text, (size_t)size);
     if (key != NULL) {
         api.CloseKey(key);
     }
@@ -116,7 +115,7 @@ static bool is_of_client(const char *verb, size_t length) {
            (length == 7 && memcmp(verb, "EVALSHA", 7) == 0);
 }
 
-/* Logs a command as RESP. A frame that would be longer is of no command of the library. */
+/* Logs a command as RESP, or a push. A frame that would be longer is not of the library. */
 static void filter_command(struct filtered *command) {
     static char text[FRAME_MAX];
     int count = api.CommandFilterArgsCount(command);
@@ -126,7 +125,9 @@ static void filter_command(struct filtered *command) {
 
     if (count == 3 && length == 7 && memcmp(word, "publish", 7) == 0) {
         word = api.StringPtrLen(api.CommandFilterArgGet(command, 2), &length);
-        append(FRAME_PUSH, word, length < FRAME_MAX ? length : 0);
+        if (length <= FRAME_MAX) {
+            append(FRAME_PUSH, word, length);
+        }
         return;
     }
     if (!is_of_client(word, length) || (api.GetContextFlags(NULL) & IS_LOADING)) {

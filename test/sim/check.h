@@ -237,7 +237,7 @@ struct load_world;
  */
 struct silence {
     uint32_t token; /* NO_TOKEN: none */
-    uint64_t since; /* when it was notified first; UINT64_MAX: not yet */
+    uint64_t since; /* when it was notified first; NEVER: not yet */
 };
 
 struct checker {

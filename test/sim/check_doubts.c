@@ -220,12 +220,13 @@ void check_excuse_by(const struct checker *checker, struct hold *hold, uint32_t 
     uint64_t latest = 0;
     uint64_t end = tempo_true(&hold->process->clock, hold->end);
     for (unsigned server = 0; server < checker->network->server_count; server++) {
+        uint32_t bit = UINT32_C(1) << server;
         /* A push may have granted the key for less time than the quorum with a doubted grant. */
         uint64_t keeps_until = check_kept_until(checker, server, hold->token);
-        sound &= ~(keeps_until != 0 && keeps_until < end ? UINT32_C(1) << server : 0);
+        sound &= ~(keeps_until != 0 && keeps_until < end ? bit : 0);
         for (uint32_t rest = hold->keys; rest != 0; rest &= rest - 1) {
             uint64_t until = token->doubtful_until[server][__builtin_ctz(rest)];
-            sound &= ~(until > checker->world->now ? UINT32_C(1) << server : 0);
+            sound &= ~(until > checker->world->now ? bit : 0);
             latest = until > latest ? until : latest;
         }
     }

@@ -271,8 +271,8 @@ void check_kept_out(struct checker *checker, struct master *master, unsigned key
     bool is_notified = first != NULL && head_of(checker, master, key) == first;
     if (number == NO_TOKEN || silence->token != number) {
         /* It may be first only since this call let others in: the next call notifies it. */
-        *silence = (struct silence){.token = is_notified ? number : NO_TOKEN, .since = UINT64_MAX};
-    } else if (is_notified && silence->since == UINT64_MAX) {
+        *silence = (struct silence){.token = is_notified ? number : NO_TOKEN, .since = NEVER};
+    } else if (is_notified && silence->since == NEVER) {
         silence->since = now;
     } else if (is_notified && now - silence->since > 5 * reservation_of(first) + 500 * MS &&
                !checker->server_clocks_jump) {
