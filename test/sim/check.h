@@ -132,6 +132,7 @@ struct token {
     bool is_reader;   /* whether the token belongs to a reader, and is listed among readers */
     bool is_acquired; /* whether the application was notified that it has the lock */
     bool is_over;     /* whether the request failed, or the lock was released */
+    bool is_given_up; /* whether a release was sent for it while no lock had it */
     /* whether its client is closed, and its holder is yet to be notified */
     bool is_notification_due;
     uint64_t failed; /* number of refused allocations of its process when the token was drawn */

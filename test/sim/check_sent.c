@@ -81,7 +81,8 @@ static void take_sent(struct checker *checker, const struct link *link,
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another key", number);
     } else if (token->first_sent != now && !token->is_acquired && was_sent && !call->may_repeat) {
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used for another try", number);
-    } else if (token->is_over) {
+    } else if (token->is_over || token->is_given_up) {
+        /* Its release may be repeated, and would delete the key. */
         violate(world, INVARIANT_TOKENS, "token %" PRIu32 " is used after its end", number);
     }
     if (call->asks_for_entry) {
@@ -119,6 +120,7 @@ static void releases_sent(struct checker *checker, const struct link *link,
         }
         struct token *token = &checker->tokens[number];
         token->released_on[link->server->master.index] = link->number;
+        token->is_given_up |= check_hold_of(checker, number) == NULL && !token->is_notification_due;
         /* A close notifies the holder first, which must stop before another client has the key. */
         if (token->is_notification_due && token->life == link->process->life) {
             violate(checker->world, INVARIANT_LOSS,
