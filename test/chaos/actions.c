@@ -207,7 +207,7 @@ static void add_lines_of_client(struct run *run, const struct log *log) {
     struct frame frame;
     char text[256];
     char token[TOKEN_SIZE];
-    unsigned key, node;
+    unsigned key, node, votes;
     unsigned long long number;
     char kind;
 
@@ -223,11 +223,11 @@ static void add_lines_of_client(struct run *run, const struct log *log) {
             run_add_line(run, when, "r %u %s %u %" PRId64, key, run_name(run, token), node,
                          run_expiry(run, (int64_t)number));
         } else if (frame.kind == FRAME_HOLD &&
-                   sscanf(text, "%u %40s %llu", &key, token, &number) == 3) {
+                   sscanf(text, "%u %40s %llu %u", &key, token, &number, &votes) == 4) {
             const unsigned all = (1u << MASTERS) - 1;
 
-            run_add_line(run, when, "h %u %s %u 0 %u 0 0 %" PRId64, key, run_name(run, token), all,
-                         all, (int64_t)number - run->begun_at);
+            run_add_line(run, when, "h %u %s %u 0 %u 0 %u %" PRId64, key, run_name(run, token), all,
+                         all, votes, (int64_t)number - run->begun_at);
         } else if (sscanf(text, "%u %40s", &key, token) == 2) {
             run_add_line(run, when, "%c %u %s", (int)frame.kind, key, run_name(run, token));
         }

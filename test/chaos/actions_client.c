@@ -10,6 +10,7 @@
 #include "wire/push.h"
 #include "wire/token.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,8 +64,21 @@ static const char *name_of(const redlock_lock *lock) {
     return name;
 }
 
+/* Returns a mask of the nodes that the lock counts; 0: it was handed over. */
+static uint32_t votes_of(const redlock_lock *lock) {
+    const struct round *round = lock->operation != NULL ? &lock->operation->round : NULL;
+
+    if (round == NULL || round->verdict == ROUND_OPEN) {
+        return 0;
+    }
+    /* A renewal that has failed counts once late grants complete its quorum. */
+    uint32_t late = round->verdict == ROUND_NO ? round_voters(round, REDLOCK_VOTE_LATE) : 0;
+    return round_voters(round, REDLOCK_VOTE_GRANTED) | late;
+}
+
 void actions_client_hold(const redlock_lock *lock, uint64_t at_ns, uint64_t until_ns) {
-    append(at_ns, FRAME_HOLD, "%s %llu", name_of(lock), (unsigned long long)until_ns);
+    append(at_ns, FRAME_HOLD, "%s %llu %" PRIu32, name_of(lock), (unsigned long long)until_ns,
+           votes_of(lock));
 }
 
 void actions_client_part(const redlock_lock *lock) {

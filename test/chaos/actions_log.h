@@ -26,7 +26,7 @@ enum frame_kind {
     FRAME_PUSHED = 'r',  /* "key token node expires_ms": a client reads a push */
     FRAME_GIVE_UP = 'e', /* "key token": a client gives the token up */
     FRAME_PART = 'l',    /* "key token": a lock is about to be released */
-    FRAME_HOLD = 'h',    /* "key token until_ns": a lock is valid until then */
+    FRAME_HOLD = 'h',    /* "key token until_ns votes": a lock is valid until then */
     FRAME_CLOCK = 't'    /* "unix_ns": the servers' clock */
 };
 
