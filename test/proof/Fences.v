@@ -536,7 +536,7 @@ Qed.
 
 (* ---- the theorems ---- *)
 
-(* An acquisition of which no answer counts yet. *)
+(* An acquisition that no node has granted. *)
 Definition not_begun s t g := forall n x, ~ In (t, g, n, x) (said s).
 
 (* Two acquisitions count by a list in common, each perhaps by another one besides. *)

@@ -125,16 +125,23 @@ let run first lines =
     Hashtbl.add keys i key; key in
   let follow line = match line.[0] with
     | 't' -> now := List.map int_of_string (List.tl (String.split_on_char ' ' line))
-    (* A hold in doubt relies on a memory whose loss no client could notice. *)
-    | 'u' -> Scanf.sscanf line "u %d %s" (fun i t -> Hashtbl.replace doubted (i, t) ())
     | c ->
         let i, t = Scanf.sscanf line "%c %d %s" (fun _ i t -> (i, t)) in
+        let is_handed = c = 'h' && Scanf.sscanf line "h %d %s %d %d %d %d %d" (fun _ _ _ _ _ _ n ->
+          n = 0) in
+        at := line;
+        tick w (key i) !now;
         try
-          tick w (key i) !now; take w (key i) (actions w (key i) line);
-          if c = 'h' then alone (key i) (token (key i) t)
+          if c = 'u' then raise (Refusal "in doubt");
+          take w (key i) (actions w (key i) line);
+          if c = 'h' then alone (key i) (token (key i) t);
+          if c = 'h' && not is_handed then Hashtbl.remove doubted (i, t)
         with
-        | Refusal _ when c = 'h' && Hashtbl.mem doubted (i, t) -> ()
-        | Refusal why -> at := line; raise (Refusal why) in
+        (* A hold in doubt relies on a memory whose loss no client could notice, and so does the next
+           lock that it is handed to: the model has neither. *)
+        | Refusal _ when c = 'u' || (is_handed && Hashtbl.mem doubted (i, t)) ->
+            Hashtbl.replace doubted (i, t) ();
+            take w (key i) [LPart (token (key i) t)] in
   match lines with
   | line :: _ when line.[0] = 'o' -> "left out: " ^ String.sub line 2 (String.length line - 2)
   | _ -> match List.iter follow lines with

@@ -42,7 +42,7 @@ for profile in kept guarded moving distance; do
     fi
 done
 
-# One mutant for each rule, in its recorded world.
+# Some mutants, each in its recorded world.
 for mutant in quorum-half drift-forgotten extension-from-reply extension-shortens \
     release-without-compare renewal-recreates set-without-nx guard-ignored joint-either \
     top-up-over-another token-reused; do
