@@ -19,34 +19,39 @@ text=$output.text
 table=$output.new
 trap 'rm -f "$text" "$table"' EXIT
 
-# arguments FILE: prints the part of the row that lists the script's arguments
-arguments() {
-    sed -n 's/^-- arguments: *//p' "$1" | awk '
-        {
-            gsub(/\([^)]*\)/, "")
-            if (sub(/^channel; */, "")) {
-                print "            .has_channel = true,"
-            }
-            count = split($0, names, /[ ,]+/)
-            for (i = 1; i <= count; i++) {
-                fields = fields (names[i] != "" ? "ARGUMENT(" names[i] "), " : "")
-            }
-            print "            .arguments = {" fields "0},"
-        }'
-}
-
-# embed FILE: prints the file's row of the table
+# embed SCRIPT: prints the script's row of the table. Mutants of a script make all rows again.
 embed() {
     awk -v folder="$folder" -f "$folder/assemble.awk" \
         "$root/lib/wire/script.h" "$root/include/redlock.h" "$1" >"$text"
     sum=$(sha1sum <"$text")
-    echo "    [SCRIPT_$(basename "$1" .lua | tr '[:lower:]' '[:upper:]')] ="
-    echo "        {"
-    echo '            .text ='
-    sed 's/[\\"]/\\&/g; s/^/            "/; s/$/\\n"/' "$text"
-    echo "            , .sha = \"${sum%% *}\","
-    arguments "$1"
-    echo "        },"
+    awk -v sum="${sum%% *}" '
+        FNR == 1 && ++files == 1 {
+            name = FILENAME
+            gsub(/.*\/|\.lua$/, "", name)
+            print "    [SCRIPT_" toupper(name) "] ="
+            print "        {"
+            print "            .text ="
+        }
+        files == 1 && sub(/^-- arguments: */, "") {
+            gsub(/\([^)]*\)/, "")
+            has_channel = sub(/^channel; */, "")
+            count = split($0, names, /[ ,]+/)
+            for (i = 1; i <= count; i++) {
+                fields = fields (names[i] != "" ? "ARGUMENT(" names[i] "), " : "")
+            }
+        }
+        files == 2 {
+            gsub(/[\\"]/, "\\\\&")
+            print "            \"" $0 "\\n\""
+        }
+        END {
+            print "            , .sha = \"" sum "\","
+            if (has_channel) {
+                print "            .has_channel = true,"
+            }
+            print "            .arguments = {" fields "0},"
+            print "        },"
+        }' "$1" "$text"
 }
 
 {
