@@ -15,7 +15,7 @@ Inductive event :=
 | Act (x : action)               (* as before *)
 | Adopt (t : token) (l : lock)   (* a lock begins with a token that no lock has *)
 | Give (t : token) (l l' : lock) (* a silent handover *)
-| Leave (t : token) (l : lock).  (* the lock ends: the next one must confirm first (RAISE) *)
+| Leave (t : token) (l : lock).  (* the lock ends *)
 
 Definition set_lock (f : token -> option lock) t x u := if token_eqb u t then x else f u.
 

@@ -80,7 +80,7 @@ Record rules := Rules {
   compares : bool;     (* a release compares the token *)
   early_start : bool;  (* validity counts from before the first byte was sent *)
   fresh_tokens : bool; (* a token that was given up does not count again *)
-  minds_drift : bool;  (* the validity is less drift *)
+  minds_drift : bool;  (* the validity is less drift and grain *)
   looks : bool;        (* before a yes the clock is read, and the validity must last *)
   unbroken : bool;     (* after the validity has ended, a renewal does not count *)
   ages : bool;         (* grants count max_ttl after the node's memory began *)

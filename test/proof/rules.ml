@@ -8,7 +8,7 @@ let name = function
   | Expires_early -> "the key expires too early" | Not_free -> "another token has the key"
   | Not_its_own -> "a renewal sets a key that is not the token's"
   | Life_shortened -> "the key's life is shortened"
-  | Reservation_too_long -> "the reservation is as long as max_ttl"
+  | Reservation_too_long -> "the reservation is longer than max_ttl less drift"
   | No_such_push -> "there was no such push" | Clock_behind -> "the node's clock is later"
   | Not_given_up -> "the key is gone, but its token was not given up"
   | Not_the_tokens -> "the key is not the token's" | No_quorum -> "the grants are no quorum"

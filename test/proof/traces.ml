@@ -1,9 +1,9 @@
 (*
  * Reads worlds as `redlock-sim --actions` writes them, one action a line, and feeds them to
  * [qstep], extracted from Trace.v; each key has a model of its own. Prints the worlds that are
- * refused, with the line and the rule, and counts the others. This file is not proved: it reads,
- * and chooses the grants of a Hold. Native integers hold the numbers of the text, which are below
- * 2^62, and the differences of two clocks; all other arithmetic is Coq's.
+ * refused, with the line and the rule, and counts the others. This file is not proved: it reads, and
+ * chooses the grants and lists of a Hold, and the clock of a Read. Native integers hold the numbers
+ * of the text, which are below 2^62, and the differences of two clocks; all else is Coq's.
  *)
 open Model
 open Rules
@@ -127,19 +127,19 @@ let run first lines =
     | 't' -> now := List.map int_of_string (List.tl (String.split_on_char ' ' line))
     | c ->
         let i, t = Scanf.sscanf line "%c %d %s" (fun _ i t -> (i, t)) in
-        let is_handed = c = 'h' && Scanf.sscanf line "h %d %s %d %d %d %d %d" (fun _ _ _ _ _ _ n ->
-          n = 0) in
+        let is_uncounted = c = 'h' &&
+          Scanf.sscanf line "h %d %s %d %d %d %d %d" (fun _ _ _ _ _ _ votes -> votes = 0) in
         at := line;
         tick w (key i) !now;
         try
           if c = 'u' then raise (Refusal "in doubt");
           take w (key i) (actions w (key i) line);
           if c = 'h' then alone (key i) (token (key i) t);
-          if c = 'h' && not is_handed then Hashtbl.remove doubted (i, t)
+          if c = 'h' && not is_uncounted then Hashtbl.remove doubted (i, t)
         with
-        (* A hold in doubt relies on a memory whose loss no client could notice, and so does the next
-           lock that it is handed to: the model has neither. *)
-        | Refusal _ when c = 'u' || (is_handed && Hashtbl.mem doubted (i, t)) ->
+        (* A hold in doubt relies on a memory whose loss no client could notice, and so may a later
+           one of its token whose nodes are not known, as after a handover: the model has neither. *)
+        | Refusal _ when c = 'u' || (is_uncounted && Hashtbl.mem doubted (i, t)) ->
             Hashtbl.replace doubted (i, t) ();
             take w (key i) [LPart (token (key i) t)] in
   match lines with
