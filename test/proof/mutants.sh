@@ -86,8 +86,8 @@ liveness, bounds, fences, and the like are out of it, and so are readers.
 
 Of the invariants 1 and 2, the simulator asks more than the model. The model has no minimum of the
 validity (min-validity-forgotten, no-fresh-clock) and no replicas that confirm (wait-ignored). Of a
-node that counts it asks how old its memory is, not how the client knows (guard-never-ages), nor
-whether it is a replica (guard-replica-counts).
+node that counts it asks how old its memory is, not how the client knows (guard-never-ages,
+stale-from-the-wrong-end), nor whether it is a replica (guard-replica-counts).
 END_OF_FILE
 section refused 'Refused in the recorded world'
 section elsewhere "Refused in another of the first $worlds worlds of the profile"
