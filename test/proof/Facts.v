@@ -1,7 +1,7 @@
 (*
  * What a client knows of a node. In the model a grant counts by the age of the memory that granted
  * it, and a push by the node's clock; a client sees neither. It has the answer to a heartbeat: the
- * node's clock and marker when it ran. The library's use of it (core/trust.c) is within the rules.
+ * node's clock and marker when it ran. The library's use of it (core/trust.c) is not proved.
  *)
 Require Import ZArith List Bool Lia.
 Require Import Model Invariant Reports.

@@ -21,6 +21,7 @@
 #  - __builtin_popcount counts bits: what WP gets is a number from 0 to 32, and 0 for no bits.
 #  - That the callers keep what contracts require: drift is checked in lib/core/options.c; no more
 #    votes against than nodes are counted in lib/core/round.c.
+#  - The arithmetic of lib/core/trust.c: ages of memories, and bounds of nodes' clocks.
 #  - That compilers and processors do what C says.
 set -eu
 export LC_ALL=C

@@ -81,8 +81,8 @@ cat <<'END_OF_FILE'
 Written by mutants.sh. The mutants of test/sim/mutants: name, recorded world, the invariant by which
 the simulator catches it there, and the rule by which the model refuses the actions of that world.
 
-The model is about exclusion. What breaks another invariant alone, it accepts: order in the queue,
-liveness, bounds, fences, and the like are out of it, and so are readers.
+The model is about exclusion. What breaks another invariant alone, it mostly accepts: order in the
+queue, liveness, bounds, fences, and the like are out of it, and so are readers.
 
 Of the invariants 1 and 2, the simulator asks more than the model. The model has no minimum of the
 validity (min-validity-forgotten, no-fresh-clock) and no replicas that confirm (wait-ignored). Of a
